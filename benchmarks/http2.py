@@ -178,11 +178,12 @@ class Arrivals:
         return b"event: completed\n" in self.body
 
 
-def delays(through: Arrivals, direct: Arrivals) -> list[float]:
-    """Return by how many seconds each frame came later through the proxy than beside it.
+def delays(through: Arrivals, direct: Arrivals) -> list[tuple[float, float]]:
+    """Return by how many seconds each frame came later through the proxy than beside it, and when.
 
     Frames that were there before both readers had begun say nothing.
     """
     begun = max(min(through.at.values()), min(direct.at.values()))
     both = through.at.keys() & direct.at.keys()
-    return [through.at[place] - direct.at[place] for place in both if direct.at[place] > begun]
+    frames = ((through.at[place], direct.at[place]) for place in both)
+    return [(came - beside, came) for came, beside in frames if beside > begun]

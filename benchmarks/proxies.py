@@ -14,7 +14,6 @@ import asyncio
 import gc
 import re
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -58,7 +57,7 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
     """Print what the streams through this proxy did."""
     tokens = int((RAMP_S + seconds) / delay_s)
     text = f"tokens={tokens} delay_ms={delay_s * 1000:.0f}"
-    begun, readings, connections = time.monotonic(), list[Reading](), list[Connection]()
+    begun, readings, connections = time.perf_counter(), list[Reading](), list[Connection]()
     for first in range(0, streams, A_CONNECTION):
         source = f"127.0.1.{len(connections) // CONNECTIONS_PER_SOURCE + 1}"
         connection = await Connection.to(front.port, source=source, certificate=str(front.certificate))
@@ -69,17 +68,18 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
         )
     while not all(reading.arrivals.at for reading in readings):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
-    print(f"{front.kind}: {streams} streams speak after {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"{front.kind}: {streams} streams speak after {time.perf_counter() - begun:.0f} s", flush=True)
     await asyncio.sleep(seconds / 2)
     held = sum(not reading.arrivals.whole for reading in readings)
     processes = [psutil.Process(front.pid), *psutil.Process(front.pid).children()]
     size = sum(process.memory_info().rss for process in processes) / MIB
+    at_s = time.perf_counter() - begun
     await asyncio.to_thread(front.reload)
-    print(f"{front.kind}: read its files again with {held} streams open; {size:.0f} MiB", flush=True)
+    print(f"{front.kind}: read its files again after {at_s:.0f} s, {held} streams open; {size:.0f} MiB")
     ends = [reading.exchange.ended for reading in readings]
     ends += [reading.direct.ended for reading in readings if reading.direct is not None]
     await asyncio.gather(*ends, return_exceptions=True)
-    _report(front.kind, readings, tokens)
+    _report(front.kind, readings, tokens, begun)
     for connection in connections:
         await connection.close()
 
@@ -103,22 +103,22 @@ async def _begin(stack: Stack, connection: Connection, text: str, *, beside: boo
     return reading
 
 
-def _report(kind: str, readings: list[Reading], tokens: int) -> None:
+def _report(kind: str, readings: list[Reading], tokens: int, begun: float) -> None:
     text = b"".join(b"t%d " % number for number in range(tokens))
     cut = sum(reading.exchange.ended.exception() is not None for reading in readings)
     whole = sum(b"".join(_DELTA.findall(reading.arrivals.body)).startswith(text) for reading in readings)
     late = sorted(
-        delay
+        frame
         for reading in readings
         if reading.direct is not None
-        for delay in delays(reading.arrivals, reading.beside)
+        for frame in delays(reading.arrivals, reading.beside)
     )
-    held = sum(delay > LATE_S for delay in late)
+    held = [f", {delay * 1000:.0f} ms after {at - begun:.0f} s" for delay, at in late if delay > LATE_S]
     print(
         f"{kind}: {whole} of {len(readings)} texts whole, {cut} streams cut; of {len(late)} frames "
-        f"that were read twice {held} came over {LATE_S * 1000:.0f} ms later through the proxy: "
-        f"p50 {statistics.median(late) * 1000:.1f}, p99 {late[len(late) * 99 // 100] * 1000:.1f}, "
-        f"most {late[-1] * 1000:.1f} ms",
+        f"that were read twice {len(held)} came over {LATE_S * 1000:.0f} ms later through the proxy"
+        f"{''.join(held)}: p50 {late[len(late) // 2][0] * 1000:.1f}, "
+        f"p99 {late[len(late) * 99 // 100][0] * 1000:.1f}, most {late[-1][0] * 1000:.1f} ms",
         flush=True,
     )
 

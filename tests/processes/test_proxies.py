@@ -197,7 +197,7 @@ def test_a_frame_that_was_held_back_is_seen() -> None:
     """`benchmarks.proxies` counts those that came after both readers had begun."""
     here, there = Arrivals(), Arrivals()
     here.at, there.at = {1: 1.0, 2: 2.0, 3: 3.5}, {2: 1.5, 3: 3.25}
-    assert delays(here, there) == [0.25]
+    assert delays(here, there) == [(0.25, 3.5)]
 
 
 def test_frames_leave_while_the_model_is_silent(parley: Parley, front: Front) -> None:
