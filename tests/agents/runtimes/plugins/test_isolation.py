@@ -155,8 +155,8 @@ def test_others_have_their_turns_between_many_small_pieces(monkeypatch: pytest.M
         async def take_turns() -> None:
             nonlocal turns
             while True:
-                await asyncio.sleep(0)
                 turns += 1
+                await asyncio.sleep(0)
 
         async with open_pipe(_runtime(port)) as pipe:
             await asyncio.sleep(0.5)  # now as much has arrived as the operating system keeps
