@@ -9,7 +9,7 @@ import logging
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from os import environ
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from config import database, logs
 from config.telemetry import sentry_dsn
 from tests.conftest import Server
 from tests.schema_true.recording import records
-from tests.support.client import Client
+from tests.support.client import Client, ScriptedModel
 from tests.support.paths import ROOT
 
 sentry_sdk = pytest.importorskip("sentry_sdk")
@@ -122,10 +122,16 @@ def test_an_answer_that_asks_to_come_again_is_no_error(
 
 
 def test_a_run_that_breaks_reports_once_with_its_id(
-    client: Client, sentry: SentryServer, monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    scripted: Callable[..., ScriptedModel],
+    sentry: SentryServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(execution, "runner_for", breaks)
-    run_id = client.start(SAID)["run_id"]
+    usual, model = execution.runner_for, scripted("unused").name
+    monkeypatch.setattr(
+        execution, "runner_for", lambda route: breaks() if route.name == model else usual(route)
+    )
+    run_id = client.start(SAID, model=model)["run_id"]
     client.watch(run_id)
     event = sentry.named("run failed")
     assert settled(sentry) == [event]

@@ -353,6 +353,7 @@ import asyncio, sys
 from uuid import UUID
 import django; django.setup()
 from agents.intake import stream_slots
+from config import database
 from config.coordination import redis_client
 redis_client.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
 
@@ -371,13 +372,14 @@ async def main():
     await asyncio.gather(*map(hold, slots))
     print("ended", flush=True)
 
-asyncio.run(main())
+database.run_sync(main())  # a pool that connects when its loop ends lets it wait for ever
 """
 OTHER = """
 import asyncio, sys
 from uuid import UUID
 import django; django.setup()
 from agents.intake import stream_slots
+from config import database
 from config.coordination import redis_client
 from config.errors import TooManyRequests
 redis_client.PATIENCE_S = 30
@@ -395,7 +397,7 @@ async def main():
     while await stream_slots.force_disconnect(user_id):
         await asyncio.sleep(0.1)
 
-asyncio.run(main())
+database.run_sync(main())  # a pool that connects when its loop ends lets it wait for ever
 """
 
 
