@@ -2,10 +2,12 @@
 
     .venv/bin/python -m benchmarks.proxies [STREAMS] [SECONDS] [DELAY]
 
-Starts STREAMS runs (2,000), a token every DELAY (3) seconds, one reader each, through each proxy.
+Starts STREAMS runs (2,000), a token every DELAY (3) seconds, one reader each, through each proxy: evenly
+over a minute and a half, for runs that start at full speed leave no core to whoever passes frames on.
 When all have spoken for half of SECONDS (30) the proxy reads its files again. One run in twenty has a
 reader beside the proxy too: by how much later a frame comes through it is the proxy's share, and that of
-the client's own loop. Clients have addresses of their own on loopback, for nginx counts them.
+the client's own loop; frames that came while streams were still being opened are counted apart. Clients
+have addresses of their own on loopback, for nginx counts them.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from benchmarks.measure import MIB
 from benchmarks.stack import Parts, Stack, running
 from config.process.server import allow_many_files
 
-RAMP_S: Final = 45
+RAMP_S: Final = 90
 STARTERS: Final = 8
 A_CONNECTION: Final = 75
 CONNECTIONS_PER_SOURCE: Final = 2
@@ -57,6 +59,7 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
     """Print what the streams through this proxy did."""
     tokens = int((RAMP_S + seconds) / delay_s)
     text = f"tokens={tokens} delay_ms={delay_s * 1000:.0f}"
+    every_s = STARTERS * RAMP_S / streams
     begun, readings, connections = time.perf_counter(), list[Reading](), list[Connection]()
     for first in range(0, streams, A_CONNECTION):
         source = f"127.0.1.{len(connections) // CONNECTIONS_PER_SOURCE + 1}"
@@ -64,11 +67,12 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
         connections.append(connection)
         numbers = iter(range(first, min(first + A_CONNECTION, streams)))
         await asyncio.gather(
-            *(_begin_all(stack, connection, text, numbers, readings) for _ in range(STARTERS))
+            *(_begin_all(stack, connection, text, numbers, readings, every_s) for _ in range(STARTERS))
         )
     while not all(reading.arrivals.at for reading in readings):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
-    print(f"{front.kind}: {streams} streams speak after {time.perf_counter() - begun:.0f} s", flush=True)
+    opened_s = time.perf_counter() - begun
+    print(f"{front.kind}: {streams} streams speak after {opened_s:.0f} s", flush=True)
     await asyncio.sleep(seconds / 2)
     held = sum(not reading.arrivals.whole for reading in readings)
     processes = [psutil.Process(front.pid), *psutil.Process(front.pid).children()]
@@ -79,16 +83,31 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
     ends = [reading.exchange.ended for reading in readings]
     ends += [reading.direct.ended for reading in readings if reading.direct is not None]
     await asyncio.gather(*ends, return_exceptions=True)
-    _report(front.kind, readings, tokens, begun)
+    _report(front.kind, readings, tokens)
+    frames = [
+        (delay, came - begun)
+        for reading in readings
+        if reading.direct is not None
+        for delay, came in delays(reading.arrivals, reading.beside)
+    ]
+    _report_late(f"{front.kind}, streams opening", [frame for frame in frames if frame[1] < opened_s])
+    _report_late(f"{front.kind}, all open", [frame for frame in frames if frame[1] >= opened_s])
     for connection in connections:
         await connection.close()
 
 
 async def _begin_all(
-    stack: Stack, connection: Connection, text: str, numbers: Iterator[int], into: list[Reading]
+    stack: Stack,
+    connection: Connection,
+    text: str,
+    numbers: Iterator[int],
+    into: list[Reading],
+    every_s: float,
 ) -> None:
     for number in numbers:
+        pause = asyncio.create_task(asyncio.sleep(every_s))
         into.append(await _begin(stack, connection, text, beside=number % BESIDE == 0))
+        await pause
 
 
 async def _begin(stack: Stack, connection: Connection, text: str, *, beside: bool) -> Reading:
@@ -103,22 +122,24 @@ async def _begin(stack: Stack, connection: Connection, text: str, *, beside: boo
     return reading
 
 
-def _report(kind: str, readings: list[Reading], tokens: int, begun: float) -> None:
+def _report(kind: str, readings: list[Reading], tokens: int) -> None:
     text = b"".join(b"t%d " % number for number in range(tokens))
     cut = sum(reading.exchange.ended.exception() is not None for reading in readings)
     whole = sum(b"".join(_DELTA.findall(reading.arrivals.body)).startswith(text) for reading in readings)
-    late = sorted(
-        frame
-        for reading in readings
-        if reading.direct is not None
-        for frame in delays(reading.arrivals, reading.beside)
-    )
-    held = [f", {delay * 1000:.0f} ms after {at - begun:.0f} s" for delay, at in late if delay > LATE_S]
+    print(f"{kind}: {whole} of {len(readings)} texts whole, {cut} streams cut", flush=True)
+
+
+def _report_late(what: str, frames: list[tuple[float, float]]) -> None:
+    frames = sorted(frames)
+    if not frames:
+        print(f"{what}: no frame was read twice", flush=True)
+        return
+    held = [f", {delay * 1000:.0f} ms after {at_s:.0f} s" for delay, at_s in frames if delay > LATE_S]
     print(
-        f"{kind}: {whole} of {len(readings)} texts whole, {cut} streams cut; of {len(late)} frames "
-        f"that were read twice {len(held)} came over {LATE_S * 1000:.0f} ms later through the proxy"
-        f"{''.join(held)}: p50 {late[len(late) // 2][0] * 1000:.1f}, "
-        f"p99 {late[len(late) * 99 // 100][0] * 1000:.1f}, most {late[-1][0] * 1000:.1f} ms",
+        f"{what}: of {len(frames)} frames that were read twice {len(held)} came over "
+        f"{LATE_S * 1000:.0f} ms later through the proxy{''.join(held)}: "
+        f"p50 {frames[len(frames) // 2][0] * 1000:.1f}, "
+        f"p99 {frames[len(frames) * 99 // 100][0] * 1000:.1f}, most {frames[-1][0] * 1000:.1f} ms",
         flush=True,
     )
 
