@@ -146,12 +146,12 @@ class StageCompleted(Struct, frozen=True, tag="stage.completed", omit_defaults=T
     summary: str = ""
 
 
-class ReasoningDelta(Struct, frozen=True, tag="reasoning.delta"):
+class ReasoningDelta(Struct, frozen=True, gc=False, tag="reasoning.delta"):
     message_id: str
     text: str
 
 
-class MessageDelta(Struct, frozen=True, tag="message.delta"):
+class MessageDelta(Struct, frozen=True, gc=False, tag="message.delta"):
     message_id: str
     text: str
 
@@ -271,8 +271,8 @@ class LaterFact(Struct, frozen=True):
     stored: bytes
 
 
-class RunEvent(Struct, frozen=True):
-    """One fact at its place in a run's log."""
+class RunEvent(Struct, frozen=True, gc=False):
+    """One fact at its place in a run's log, in no reference cycle."""
 
     seq: int
     at: int

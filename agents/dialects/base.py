@@ -25,7 +25,7 @@ class RunHead(Struct, frozen=True):
     wire: dict[str, Any] = {}
 
 
-class Frame(Struct, frozen=True):
+class Frame(Struct, frozen=True, gc=False):
     """One message on the wire: its name, its JSON, and the place that a reader has reached with it.
 
     A dialect without named events leaves `event` empty. `id` is the value of a later `Last-Event-ID`:

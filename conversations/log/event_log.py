@@ -136,6 +136,7 @@ class RunLog:
     pending: list[RunEvent] = field(default_factory=list)
     in_flight: bool = False
     has_words: bool = False
+    is_awake: bool = False
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def append(self, fact: Fact) -> RunEvent:
@@ -145,10 +146,13 @@ class RunLog:
         self.last_seq += 1
         event = RunEvent(self.last_seq, events.now_ms(), fact)
         self.pending.append(event)
-        if isinstance(fact, _SCENERY):
+        if self.has_words and isinstance(fact, events.DELTAS):  # most facts are
+            if not self.is_awake:
+                self.writer.wake(self, hurry=False)
+        elif isinstance(fact, _SCENERY):
             self.writer.wake_soon(self)
         else:
-            self.writer.wake(self, hurry=not (self.has_words and isinstance(fact, events.DELTAS)))
+            self.writer.wake(self, hurry=True)
             self.has_words = True
         return event
 
@@ -182,6 +186,12 @@ class RunLog:
         """Wait while too many events are unwritten (the runner is faster than the database)."""
         if self.in_flight and len(self.pending) > 5_000:
             await self.drain()
+
+    def take_batch(self) -> list[RunEvent]:
+        """Return the events to write now, until `finish_write`."""
+        taken, self.pending = self.pending[:MOST_EVENTS], self.pending[MOST_EVENTS:]
+        self.in_flight, self.is_awake = True, False
+        return taken
 
     def finish_write(self, *, lost: bool = False) -> None:
         self.in_flight = False
@@ -224,6 +234,7 @@ class Writer:
 
     def wake(self, run_log: RunLog, *, hurry: bool) -> None:
         """Write with the next batch; with `hurry` at once."""
+        run_log.is_awake = True
         self._waiting[run_log.run_id] = run_log
         self._wake.set()
         if hurry:
@@ -238,6 +249,7 @@ class Writer:
 
     def forget(self, run_log: RunLog) -> None:
         """Do not write this run, whose events somebody else has taken."""
+        run_log.is_awake = False
         self._waiting.pop(run_log.run_id, None)
         self._hurried.pop(run_log.run_id, None)
 
@@ -281,7 +293,7 @@ class Writer:
 
     async def _write(self, logs: list[RunLog]) -> None:
         long = [run_log for run_log in logs if len(run_log.pending) > MOST_EVENTS]
-        drafts = [_take_batch(run_log) for run_log in logs]
+        drafts = [make_batch(run_log.run_id, run_log.take_batch()) for run_log in logs]
         written = await self._write_until_answered(logs, drafts)
         for run_log in logs:
             run_log.finish_write(lost=run_log.run_id not in written)
@@ -317,12 +329,6 @@ class Writer:
                     for one, draft in zip(logs, drafts, strict=True)
                 ]
                 return set().union(*each)
-
-
-def _take_batch(run_log: RunLog) -> Batch:
-    run_events, run_log.pending = run_log.pending[:MOST_EVENTS], run_log.pending[MOST_EVENTS:]
-    run_log.in_flight = True
-    return make_batch(run_log.run_id, run_events)
 
 
 def _columns(logs: list[RunLog], drafts: list[Batch]) -> tuple[list[Any], ...]:

@@ -7,6 +7,7 @@ plugins are foreign code; cleaning here alone keeps streamed and stored text the
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from conversations.events import Fact
 
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
+_NUL: Final = rb"\u0000"
 
 
 def clean(fact: Fact) -> Fact:
@@ -31,8 +33,17 @@ def clean(fact: Fact) -> Fact:
         return type(fact)(clean_text(message_id), clean_text(text))
     if not isinstance(fact, events.Fact):
         raise TypeError("A runner says facts and nothing else.")
-    cleaned = msgspec.convert(clean_value(msgspec.to_builtins(fact)), type(fact))
+    cleaned = _read_back(fact)
     return fact if cleaned == fact else cleaned
+
+
+def _read_back(fact: Fact) -> Fact:
+    """Return the fact as it is read from its JSON; its texts are looked at only if one needs it."""
+    with suppress(UnicodeEncodeError):  # half a surrogate pair
+        written = msgspec.json.encode(fact)
+        if _NUL not in written:
+            return msgspec.json.decode(written, type=type(fact))
+    return msgspec.convert(clean_value(msgspec.to_builtins(fact)), type(fact))
 
 
 def _is_storable(text: str) -> bool:

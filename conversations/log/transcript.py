@@ -92,6 +92,7 @@ class Transcript:
     last_seq: int = 0
     state: Any = None
     _shown_raw: bool = False
+    _spoken: _Draft | None = None
     _entries: dict[str, _Draft | _Call] = field(default_factory=dict)
     _stages: dict[str, int] = field(default_factory=dict)
     _ended: dict[str, events.StageCompleted] = field(default_factory=dict)
@@ -102,7 +103,10 @@ class Transcript:
         if type(fact) is events.MessageDelta:  # most facts are, and a pattern costs three times as much
             if self.first_token_at_ms is None:
                 self.first_token_at_ms = event.at
-            self._draft(fact.message_id).streamed.add(fact.text)
+            draft = self._spoken
+            if draft is None or draft.message_id != fact.message_id:
+                draft = self._spoken = self._draft(fact.message_id)
+            draft.streamed.add(fact.text)
             return
         match fact:
             case events.MessageCompleted(body):

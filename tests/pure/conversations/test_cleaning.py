@@ -38,8 +38,15 @@ def test_a_cleaned_tool_result_can_be_encoded(result: dict[str, Any]) -> None:
 
 
 def test_what_needs_no_cleaning_is_passed_on_as_it_is() -> None:
-    fact = events.ToolCallStarted("c", "t", {"query": "练胸 💪"})
-    assert clean(fact) is fact
+    for text in ("练胸 💪", "\\u0000", 'a "quoted" \\ word'):
+        fact = events.ToolCallStarted("c", "t", {"query": text})
+        assert clean(fact) is fact
+
+
+@pytest.mark.parametrize("bad", ["\x00", "\ud800"])
+def test_every_text_of_a_fact_is_cleaned(bad: str) -> None:
+    fact = clean(events.ToolCallCompleted("c", f"t{bad}", True, 1, {f"a{bad}": [{"b": f"c{bad}"}]}))
+    assert fact == events.ToolCallCompleted("c", "t\ufffd", True, 1, {"a\ufffd": [{"b": "c\ufffd"}]})
 
 
 @pytest.mark.parametrize(

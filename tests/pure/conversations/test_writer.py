@@ -26,9 +26,7 @@ class Recorder(event_log.Writer):
         self.answers.set()
 
     async def _write(self, logs: list[RunLog]) -> None:
-        self.written.append([event.seq for run_log in logs for event in run_log.pending])
-        for run_log in logs:
-            run_log.pending, run_log.in_flight = [], True
+        self.written.append([event.seq for run_log in logs for event in run_log.take_batch()])
         await self.answers.wait()
         for run_log in logs:
             run_log.finish_write()
