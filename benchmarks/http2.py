@@ -84,16 +84,18 @@ class Connection(asyncio.Protocol):
         *,
         headers: Mapping[str, str],
         payload: Any = None,
+        announced: int = 0,
     ) -> Exchange:
-        """Send a GET, or a POST of small JSON."""
+        """Send a GET, a POST of small JSON, or the head of one whose `announced` bytes never come."""
         body = b"" if payload is None else json.dumps(payload).encode()
-        head = {":method": "POST" if body else "GET", ":path": path}
+        size = announced or len(body)
+        head = {":method": "POST" if size else "GET", ":path": path}
         head |= {":scheme": "https", ":authority": self._authority, **headers}
-        if body:
-            head |= {"content-type": "application/json", "content-length": str(len(body))}
+        if size:
+            head |= {"content-type": "application/json", "content-length": str(size)}
         number = self._h2.get_next_available_stream_id()
         exchange = self._open[number] = Exchange(on_body)
-        self._h2.send_headers(number, list(head.items()), end_stream=not body)
+        self._h2.send_headers(number, list(head.items()), end_stream=not size)
         if body:
             self._h2.send_data(number, body, end_stream=True)
         self._write()

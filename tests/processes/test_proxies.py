@@ -341,19 +341,35 @@ def test_the_largest_history_passes(client: httpx.Client) -> None:
 
 
 @needs_curl
-@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 def test_a_history_of_a_byte_too_many_is_refused_by_parley(
-    parley: Parley, front: Front, tmp_path: Path, version: str
+    parley: Parley, front: Front, tmp_path: Path
 ) -> None:
-    """Before it has come to its end, which httpx does not bear over HTTP/2 and curl does."""
     body, told = tmp_path / "body", ("-H", "Content-Type: application/json", "-H", "Expect:")
     body.write_bytes(b" " * (HISTORY_LIMIT + 1))
     known = ("-H", f"Authorization: Bearer {parley.token}", "--cacert", str(front.certificate))
     sent = ("--data-binary", f"@{body}", f"{front.url}/api/v1/agent/ag-ui", "-w", "\n%{http_code}")
-    command = ("curl", "--silent", version, "--max-time", "30", *known, *told, *sent)
+    command = ("curl", "--silent", "--http1.1", "--max-time", "30", *known, *told, *sent)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     answer, status = done.stdout.rsplit("\n", 1)
     assert (json.loads(answer)["code"], status) == ("payload_too_large", "413")
+
+
+def test_a_history_of_a_byte_too_many_is_refused_over_http2_by_its_head(
+    parley: Parley, front: Front
+) -> None:
+    """Not asked by curl: its 7.88 may lose an answer whose stream is then reset, as RFC 9113 allows."""
+    answer = bytearray()
+
+    async def post() -> int:
+        opened = await Connection.to(front.port, certificate=str(front.certificate))
+        told = {"headers": parley.headers, "announced": HISTORY_LIMIT + 1}
+        sent = opened.request("/api/v1/agent/ag-ui", answer.extend, **told)
+        async with asyncio.timeout(30):
+            await sent.ended
+        await opened.close()
+        return await sent.status
+
+    assert (asyncio.run(post()), json.loads(answer)["code"]) == (413, "payload_too_large")
 
 
 def test_metrics_stay_inside(client: httpx.Client) -> None:
