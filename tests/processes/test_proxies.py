@@ -362,8 +362,8 @@ def test_a_history_of_a_byte_too_many_is_refused_over_http2_by_its_head(
 
     async def post() -> int:
         opened = await Connection.to(front.port, certificate=str(front.certificate))
-        told = {"headers": parley.headers, "announced": HISTORY_LIMIT + 1}
-        sent = opened.request("/api/v1/agent/ag-ui", answer.extend, **told)
+        path, size = "/api/v1/agent/ag-ui", HISTORY_LIMIT + 1
+        sent = opened.request(path, answer.extend, headers=parley.headers, announced=size)
         async with asyncio.timeout(30):
             await sent.ended
         await opened.close()
