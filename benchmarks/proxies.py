@@ -2,12 +2,13 @@
 
     .venv/bin/python -m benchmarks.proxies [STREAMS] [SECONDS] [DELAY]
 
-Starts STREAMS runs (2,000), a token every DELAY (3) seconds, one reader each, through each proxy: evenly
-over a minute and a half, for runs that start at full speed leave no core to whoever passes frames on.
+Starts STREAMS runs (2,000), a token every DELAY (3) seconds, one reader each, through each proxy: 22 a
+second, for runs that start at full speed leave no core to whoever passes frames on.
 When all have spoken for half of SECONDS (30) the proxy reads its files again. One run in twenty has a
-reader beside the proxy too: by how much later a frame comes through it is the proxy's share, and that of
-the client's own loop; frames that came while streams were still being opened are counted apart. Clients
-have addresses of their own on loopback, for nginx counts them.
+reader beside the proxy too: by how much later a frame comes through it, less the time for which the
+client's own loop was late, is the share of the proxy and of whoever else had the cores. Frames that came
+while streams were still being opened are counted apart. Clients have addresses of their own on loopback,
+for nginx counts them.
 """
 
 from __future__ import annotations
@@ -35,14 +36,33 @@ from benchmarks.measure import MIB
 from benchmarks.stack import Parts, Stack, running
 from config.process.server import allow_many_files
 
-RAMP_S: Final = 90
+A_SECOND: Final = 22
 STARTERS: Final = 8
 A_CONNECTION: Final = 75
 CONNECTIONS_PER_SOURCE: Final = 2
 BESIDE: Final = 20
 LATE_S: Final = 0.05
+LOOK_S: Final = 0.002
 RUNS: Final = "/api/v1/agent/runs"
 _DELTA: Final = re.compile(rb'"delta": ?"([^"\\]*)"')
+
+
+class OwnLoop:
+    """For how long this client's loop was late itself, and when."""
+
+    def __init__(self) -> None:
+        self._late: list[tuple[float, float]] = []
+
+    async def watch(self) -> None:
+        while True:
+            due = time.perf_counter() + LOOK_S
+            await asyncio.sleep(LOOK_S)
+            if (now := time.perf_counter()) > due + LOOK_S:
+                self._late.append((due, now))
+
+    def late_s(self, begun: float, ended: float) -> float:
+        """Return for how many seconds between these two times the loop could read nothing."""
+        return sum(max(0.0, min(ended, until) - max(begun, since)) for since, until in self._late)
 
 
 @dataclass
@@ -57,9 +77,10 @@ class Reading:
 
 async def measure(stack: Stack, front: Front, streams: int, seconds: float, delay_s: float) -> None:
     """Print what the streams through this proxy did."""
-    tokens = int((RAMP_S + seconds) / delay_s)
+    tokens = int((streams / A_SECOND + seconds) / delay_s)
     text = f"tokens={tokens} delay_ms={delay_s * 1000:.0f}"
-    every_s = STARTERS * RAMP_S / streams
+    own = OwnLoop()
+    watching = asyncio.create_task(own.watch())
     begun, readings, connections = time.perf_counter(), list[Reading](), list[Connection]()
     for first in range(0, streams, A_CONNECTION):
         source = f"127.0.1.{len(connections) // CONNECTIONS_PER_SOURCE + 1}"
@@ -67,7 +88,7 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
         connections.append(connection)
         numbers = iter(range(first, min(first + A_CONNECTION, streams)))
         await asyncio.gather(
-            *(_begin_all(stack, connection, text, numbers, readings, every_s) for _ in range(STARTERS))
+            *(_begin_all(stack, connection, text, numbers, readings) for _ in range(STARTERS))
         )
     while not all(reading.arrivals.at for reading in readings):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
@@ -83,9 +104,10 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
     ends = [reading.exchange.ended for reading in readings]
     ends += [reading.direct.ended for reading in readings if reading.direct is not None]
     await asyncio.gather(*ends, return_exceptions=True)
+    watching.cancel()
     _report(front.kind, readings, tokens)
     frames = [
-        (delay, came - begun)
+        (delay - own.late_s(came - delay, came), came - begun)
         for reading in readings
         if reading.direct is not None
         for delay, came in delays(reading.arrivals, reading.beside)
@@ -102,10 +124,9 @@ async def _begin_all(
     text: str,
     numbers: Iterator[int],
     into: list[Reading],
-    every_s: float,
 ) -> None:
     for number in numbers:
-        pause = asyncio.create_task(asyncio.sleep(every_s))
+        pause = asyncio.create_task(asyncio.sleep(STARTERS / A_SECOND))
         into.append(await _begin(stack, connection, text, beside=number % BESIDE == 0))
         await pause
 
