@@ -136,7 +136,7 @@ class RunLog:
     pending: list[RunEvent] = field(default_factory=list)
     in_flight: bool = False
     has_words: bool = False
-    is_awake: bool = False
+    is_scheduled: bool = False
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def append(self, fact: Fact) -> RunEvent:
@@ -147,7 +147,7 @@ class RunLog:
         event = RunEvent(self.last_seq, events.now_ms(), fact)
         self.pending.append(event)
         if self.has_words and isinstance(fact, events.DELTAS):  # most facts are
-            if not self.is_awake:
+            if not self.is_scheduled:
                 self.writer.wake(self, hurry=False)
         elif isinstance(fact, _SCENERY):
             self.writer.wake_soon(self)
@@ -190,7 +190,7 @@ class RunLog:
     def take_batch(self) -> list[RunEvent]:
         """Return the events to write now, until `finish_write`."""
         taken, self.pending = self.pending[:MOST_EVENTS], self.pending[MOST_EVENTS:]
-        self.in_flight, self.is_awake = True, False
+        self.in_flight, self.is_scheduled = True, False
         return taken
 
     def finish_write(self, *, lost: bool = False) -> None:
@@ -234,7 +234,7 @@ class Writer:
 
     def wake(self, run_log: RunLog, *, hurry: bool) -> None:
         """Write with the next batch; with `hurry` at once."""
-        run_log.is_awake = True
+        run_log.is_scheduled = True
         self._waiting[run_log.run_id] = run_log
         self._wake.set()
         if hurry:
@@ -249,7 +249,7 @@ class Writer:
 
     def forget(self, run_log: RunLog) -> None:
         """Do not write this run, whose events somebody else has taken."""
-        run_log.is_awake = False
+        run_log.is_scheduled = False
         self._waiting.pop(run_log.run_id, None)
         self._hurried.pop(run_log.run_id, None)
 
