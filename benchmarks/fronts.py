@@ -46,7 +46,8 @@ class Front:
     _plain: int = field(default_factory=free_port)
     _admin: int = field(default_factory=free_port)
     _starts: int = 0
-    _process: subprocess.Popen[bytes] | None = None
+    _process: psutil.Process | None = None
+    _replaced: list[psutil.Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(mode=0o711)
@@ -59,9 +60,10 @@ class Front:
         return f"https://{HOST}:{self.port}"
 
     @property
-    def pid(self) -> int:
+    def process(self) -> psutil.Process:
+        """The one that is asked on new connections."""
         assert self._process is not None
-        return self._process.pid
+        return self._process
 
     def check(self) -> str:
         """Let the program itself judge its files; return what it says, raise if it refuses them."""
@@ -71,11 +73,14 @@ class Front:
     def start(self) -> None:
         """Start it, and return when it listens."""
         self._starts += 1
-        caddy = ("caddy", "run", "--config", str(self.folder / "Caddyfile"))
-        command = caddy if self.kind == "caddy" else (*self._nginx(), "-g", "daemon off;")
         name = f"{self.folder.name}.{self._starts}"
-        self._process = self.parts.start(name, *command, env=self._environment())
-        self.parts.wait(name, self._listens)
+        if self.kind == "caddy":
+            command = ("caddy", "run", "--config", str(self.folder / "Caddyfile"))
+            self._process = psutil.Process(self.parts.start(name, *command, env=self._environment()).pid)
+            self.parts.wait(name, self._listens)
+        else:  # a daemon, as everywhere: a child of ours would not let itself be replaced
+            self.parts.finish(name, *self._nginx())
+            self._process = self._nginx_but(None)
 
     def reload(self) -> None:
         """Let it read its files again, and return when it has."""
@@ -83,9 +88,31 @@ class Front:
             address = ("--address", f"{HOST}:{self._admin}", "--force")
             self._run("caddy", "reload", "--config", str(self.folder / "Caddyfile"), *address)
             return
-        before = self._nginx_workers()
+        before = set(self.process.children())
         self._run(*self._nginx(), "-s", "reload")
-        _wait(lambda: self._nginx_workers() - before)
+        _wait(lambda: set(self.process.children()) - before)
+
+    def replace(self) -> None:
+        """Start another, which takes the new connections; this one ends with the last of its own.
+
+        nginx's takes over the open port; Caddy's needs it free, so that for a moment nobody listens.
+        """
+        old = self.process
+        self._replaced.append(old)
+        if self.kind == "caddy":
+            old.send_signal(signal.SIGTERM)
+            _wait(lambda: not self._listens())
+            self.start()
+        else:
+            old.send_signal(signal.SIGUSR2)
+            self._process = self._nginx_but(old)
+            _wait(self.process.children)
+            old.send_signal(signal.SIGQUIT)
+
+    def wait_for_replaced(self) -> None:
+        """Return when those that were replaced have ended."""
+        while self._replaced:
+            self._replaced.pop().wait(_COMMAND_S)
 
     def restart(self) -> None:
         """End it at once, with all its connections, and start it again."""
@@ -94,12 +121,16 @@ class Front:
 
     def stop(self) -> None:
         """End it at once."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM if self.kind == "nginx" else signal.SIGKILL)
-        self._process.wait(_COMMAND_S)
+        for process in (*self._replaced, self.process):
+            process.send_signal(signal.SIGTERM if self.kind == "nginx" else signal.SIGKILL)
+            process.wait(_COMMAND_S)
+        self._replaced.clear()
 
-    def _nginx_workers(self) -> set[int]:
-        return {child.pid for child in psutil.Process(self.pid).children()}
+    def _nginx_but(self, old: psutil.Process | None) -> psutil.Process:
+        """Wait for the file that names nginx's master, another than the old one; return that one."""
+        file, known = self.folder / "nginx.pid", str(old.pid) if old else ""
+        _wait(lambda: file.exists() and file.read_text().strip() not in {"", known})
+        return psutil.Process(int(file.read_text()))
 
     def _nginx(self) -> tuple[str, ...]:
         program = nginx_program()
@@ -207,5 +238,5 @@ def _wait(ready: Callable[[], object]) -> None:
     until = time.monotonic() + _COMMAND_S
     while not ready():
         if time.monotonic() > until:
-            raise TimeoutError("the proxy did not read its files again")
+            raise TimeoutError("the proxy did not do what it was asked")
         time.sleep(0.01)

@@ -1,14 +1,14 @@
 """Many streams through nginx and Caddy with the files of `deploy/`, by HTTP/2: what is late or cut.
 
-    .venv/bin/python -m benchmarks.proxies [STREAMS] [SECONDS] [DELAY]
+    .venv/bin/python -m benchmarks.proxies [STREAMS] [SECONDS] [DELAY] [replace|reload]
 
 Starts STREAMS runs (2,000), a token every DELAY (3) seconds, one reader each, through each proxy: 22 a
 second, for runs that start at full speed leave no core to whoever passes frames on.
-When all have spoken for half of SECONDS (30) the proxy reads its files again. One run in twenty has a
-reader beside the proxy too: by how much later a frame comes through it, less the time for which the
-client's own loop was late, is the share of the proxy and of whoever else had the cores. Frames that came
-while streams were still being opened are counted apart. Clients have addresses of their own on loopback,
-for nginx counts them.
+When all have spoken for half of SECONDS (30) a new proxy takes the place of the old one, or the proxy
+reads its files again. One run in twenty has a reader beside the proxy too: by how much later a frame
+comes through it, less the time for which the client's own loop was late, is the share of the proxy and
+of whoever else had the cores. Frames that came while streams were still being opened are counted apart.
+Clients have addresses of their own on loopback, for nginx counts them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import psutil
 import uvloop
 
 from benchmarks import load
@@ -42,6 +41,7 @@ A_CONNECTION: Final = 75
 CONNECTIONS_PER_SOURCE: Final = 2
 BESIDE: Final = 20
 LATE_S: Final = 0.05
+RENEWALS: Final = ("replace", "reload")
 LOOK_S: Final = 0.002
 RUNS: Final = "/api/v1/agent/runs"
 _DELTA: Final = re.compile(rb'"delta": ?"([^"\\]*)"')
@@ -75,7 +75,9 @@ class Reading:
     direct: load.Exchange | None = None
 
 
-async def measure(stack: Stack, front: Front, streams: int, seconds: float, delay_s: float) -> None:
+async def measure(
+    stack: Stack, front: Front, streams: int, seconds: float, delay_s: float, renewal: str
+) -> None:
     """Print what the streams through this proxy did."""
     tokens = int((streams / A_SECOND + seconds) / delay_s)
     text = f"tokens={tokens} delay_ms={delay_s * 1000:.0f}"
@@ -96,11 +98,11 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float, dela
     print(f"{front.kind}: {streams} streams speak after {opened_s:.0f} s", flush=True)
     await asyncio.sleep(seconds / 2)
     held = sum(not reading.arrivals.whole for reading in readings)
-    processes = [psutil.Process(front.pid), *psutil.Process(front.pid).children()]
+    processes = [front.process, *front.process.children()]
     size = sum(process.memory_info().rss for process in processes) / MIB
     at_s = time.perf_counter() - begun
-    await asyncio.to_thread(front.reload)
-    print(f"{front.kind}: read its files again after {at_s:.0f} s, {held} streams open; {size:.0f} MiB")
+    await asyncio.to_thread(getattr(front, renewal))
+    print(f"{front.kind}: {renewal} after {at_s:.0f} s, {held} streams open; {size:.0f} MiB", flush=True)
     ends = [reading.exchange.ended for reading in readings]
     ends += [reading.direct.ended for reading in readings if reading.direct is not None]
     await asyncio.gather(*ends, return_exceptions=True)
@@ -165,7 +167,7 @@ def _report_late(what: str, frames: list[tuple[float, float]]) -> None:
     )
 
 
-def main(streams: int, seconds: float, delay_s: float) -> None:
+def main(streams: int, seconds: float, delay_s: float, renewal: str) -> None:
     allow_many_files()
     gc.disable()  # what stops this client would look like a frame that the proxy has held
     settings = {
@@ -185,7 +187,7 @@ def main(streams: int, seconds: float, delay_s: float) -> None:
                 continue
             front = Front(kind, folder / kind, parts, stack.web_port)
             front.start()
-            uvloop.run(measure(stack, front, streams, seconds, delay_s))
+            uvloop.run(measure(stack, front, streams, seconds, delay_s, renewal))
             front.stop()
 
 
@@ -194,6 +196,7 @@ def _say(words: str) -> None:
 
 
 if __name__ == "__main__":
-    given = [float(text) for text in sys.argv[1:]]
-    count, hold_s, apart_s, *_ = [*given, *(2_000.0, 30.0, 3.0)[len(given) :]]
-    main(int(count), hold_s, apart_s)
+    *given, renewal = sys.argv[1:] if sys.argv[-1] in RENEWALS else [*sys.argv[1:], RENEWALS[0]]
+    numbers = [float(text) for text in given]
+    count, hold_s, apart_s, *_ = [*numbers, *(2_000.0, 30.0, 3.0)[len(numbers) :]]
+    main(int(count), hold_s, apart_s, renewal)

@@ -5,29 +5,37 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import ssl
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import count, repeat, takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
-import psycopg
 import pytest
-import websocket
 
 from benchmarks import fronts, stack
 from benchmarks.fronts import HOST, Front
-from benchmarks.http2 import Arrivals, Connection, Exchange, delays
+from benchmarks.http2 import Arrivals, Connection, delays
 from config.http.body_limits import HISTORY_LIMIT
 from config.http.streamed_body import FILE_LIMIT
-from tests.support.client import read_sse
+from tests.support.behind_proxy import (
+    RUNS,
+    Parley,
+    cancel,
+    connect,
+    follow,
+    hear,
+    served_anew,
+    start,
+    trust,
+    until,
+    whole,
+)
 from tests.support.pictures import large_jpeg
 from tests.support.refusals import check_error
 from tests.support.shell import needs_curl
@@ -37,42 +45,11 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="clients need more addresses of loopback"),
 ]
 
-RUNS: Final = "/api/v1/agent/runs"
 STREAMS: Final = 24
 ENDLESS: Final = 4_000  # tokens: a run that a test cancels when it has seen enough
 SPOOFED: Final = "203.0.113.7"
 SIGN_INS: Final = 6
 _source = count(10)
-
-
-@dataclass(frozen=True)
-class Parley:
-    """The web process behind the proxies."""
-
-    parts: stack.Parts
-    port: int
-    token: str
-    password: str
-    database: str
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self.token}"}
-
-    def addresses(self) -> list[str]:
-        """Whose sign-ins are in the audit log, in order."""
-        with psycopg.connect(self.database) as connection:
-            rows = connection.execute(
-                "SELECT after->>'address' FROM audit_auditentry WHERE action = 'signed in' ORDER BY id"
-            ).fetchall()
-        return [address for (address,) in rows]
-
-    def sign_in(self, url: str, source: str, verify: Any, **headers: str) -> httpx.Response:
-        """Sign in from this address of the machine."""
-        transport = httpx.HTTPTransport(local_address=source, verify=verify, http2=True, trust_env=False)
-        with httpx.Client(transport=transport, base_url=url, timeout=30) as client:
-            body = {"username": "admin", "password": self.password}
-            return client.post("/api/v1/auth/token", json=body, headers=headers)
 
 
 @pytest.fixture(scope="module")
@@ -130,66 +107,6 @@ def client(parley: Parley, front: Front) -> Iterator[httpx.Client]:
         yield made
 
 
-def trust(front: Front) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(front.certificate))
-
-
-async def served_anew(front: Front) -> None:
-    """Be answered on a new connection; one that went to a worker about to leave is closed unused."""
-    for _ in range(50):
-        new = await connect(front, 2)
-        try:
-            assert (await new.fetch("/health", headers={}))["status"] == "ok"
-        except ConnectionError:
-            await asyncio.sleep(0.05)
-        else:
-            return
-        finally:
-            await new.close()
-    raise AssertionError("no new connection is served")
-
-
-async def connect(front: Front, number: int = 1) -> Connection:
-    """A connection from an address of its own."""
-    return await Connection.to(
-        front.port, source=f"127.0.1.{number}", certificate=str(front.certificate)
-    )
-
-
-async def start(parley: Parley, connection: Connection, tokens: int, delay_ms: int) -> str:
-    """Start a run of so many numbered tokens; its id."""
-    body = {"model": "bench", "text": f"tokens={tokens} delay_ms={delay_ms}"}
-    return str((await connection.fetch(RUNS, headers=parley.headers, payload=body))["run_id"])
-
-
-def follow(
-    parley: Parley, connection: Connection, run_id: str, *, after: int = 0
-) -> tuple[Arrivals, Exchange]:
-    """Read a run's frames, after the one of this id."""
-    arrivals, resumed = Arrivals(), {"last-event-id": str(after)} if after else {}
-    path = f"{RUNS}/{run_id}/events"
-    return arrivals, connection.request(path, arrivals.feed, headers=parley.headers | resumed)
-
-
-def cancel(parley: Parley, run_id: str) -> None:
-    """End a run, beside the proxy."""
-    address = f"http://{HOST}:{parley.port}{RUNS}/{run_id}/cancel"
-    httpx.post(address, headers=parley.headers, json={}, trust_env=False, timeout=30).raise_for_status()
-
-
-def whole(parley: Parley, run_id: str) -> list[int]:
-    """The ids of all frames of a run that has ended, from Parley itself."""
-    address = f"http://{HOST}:{parley.port}{RUNS}/{run_id}/events"
-    with httpx.stream("GET", address, headers=parley.headers, trust_env=False, timeout=30) as response:
-        return [frame.id for frame in read_sse(response) if frame.id is not None]
-
-
-async def until(is_so: Callable[[], bool], seconds: float = 30) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_so():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
 # --- streams --------------------------------------------------------------------------------------
 
 
@@ -217,13 +134,16 @@ def test_frames_leave_while_the_model_is_silent(parley: Parley, front: Front) ->
     asyncio.run(play())
 
 
-def test_a_reload_of_the_proxy_cuts_no_stream(parley: Parley, front: Front) -> None:
+@pytest.mark.parametrize("renew", [Front.reload, Front.replace])
+def test_a_proxy_that_is_renewed_cuts_no_stream(
+    parley: Parley, front: Front, renew: Callable[[Front], None]
+) -> None:
     async def play() -> None:
         old = await connect(front)
         runs = [await start(parley, old, ENDLESS, 25) for _ in range(STREAMS)]
         readers = [follow(parley, old, run) for run in runs]
         await until(lambda: all(len(arrivals.at) > 10 for arrivals, _ in readers))
-        await asyncio.to_thread(front.reload)
+        await asyncio.to_thread(renew, front)
         await served_anew(front)
         seen = [len(arrivals.at) for arrivals, _ in readers]
         await until(lambda: all(len(one.at) > n + 10 for (one, _), n in zip(readers, seen, strict=True)))
@@ -234,9 +154,10 @@ def test_a_reload_of_the_proxy_cuts_no_stream(parley: Parley, front: Front) -> N
         await old.close()
 
     asyncio.run(play())
+    front.wait_for_replaced()
 
 
-def test_after_a_restart_of_the_proxy_a_reader_goes_on_where_it_stopped(
+def test_after_the_end_of_the_proxy_a_reader_goes_on_where_it_stopped(
     parley: Parley, front: Front
 ) -> None:
     async def play() -> tuple[str, list[int], list[int]]:
@@ -288,23 +209,36 @@ def upstream(parley: Parley) -> list[str]:
 
 def test_a_web_socket_passes(parley: Parley, front: Front, client: httpx.Client) -> None:
     started = client.post(RUNS, json={"model": "bench", "text": "tokens=20 delay_ms=5"}).json()
-    socket = websocket.create_connection(
-        f"{front.url.replace('https', 'wss')}/ws/agent/runs/{started['run_id']}?token={parley.token}",
-        timeout=30,
-        sslopt={"ca_certs": str(front.certificate)},
-    )
-    ids, closed = list[int](), 0
-    while not closed:
-        opcode, body = socket.recv_data()
-        if opcode == websocket.ABNF.OPCODE_CLOSE:
-            closed = int.from_bytes(body[:2])
-        elif (frame := json.loads(body)).get("id") is not None:
-            ids.append(frame["id"])
-    socket.shutdown()  # type: ignore[no-untyped-call]
-    assert closed == 1000
-    assert ids == whole(parley, started["run_id"])
+    assert hear(parley, front, started["run_id"]) == (whole(parley, started["run_id"]), True)
     log = front.folder / "access.log"
     assert parley.token not in (log.read_text() if log.exists() else "")
+
+
+@pytest.mark.parametrize("renew", [Front.reload, Front.replace])
+def test_a_web_socket_outlives_nginx_or_goes_on_where_caddy_closed_it(
+    parley: Parley, front: Front, client: httpx.Client, renew: Callable[[Front], None]
+) -> None:
+    run_id = client.post(RUNS, json={"model": "bench", "text": f"tokens={ENDLESS} delay_ms=25"}).json()[
+        "run_id"
+    ]
+    seen = list[int]()
+    client.close()
+
+    def at(number: int) -> None:
+        seen.append(number)
+        if len(seen) == 10:
+            renew(front)
+        if len(seen) == 20:
+            cancel(parley, run_id)
+
+    ids, ended = hear(parley, front, run_id, at)
+    if front.kind == "nginx":
+        assert ended
+    while not ended:
+        more, ended = hear(parley, front, run_id, at, after=ids[-1])
+        ids += more
+    assert ids == whole(parley, run_id)
+    front.wait_for_replaced()
 
 
 # --- bodies ---------------------------------------------------------------------------------------
