@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -61,7 +62,7 @@ class Front:
 
     @property
     def process(self) -> psutil.Process:
-        """The one that is asked on new connections."""
+        """The process that takes new connections; of nginx, the master."""
         assert self._process is not None
         return self._process
 
@@ -122,12 +123,13 @@ class Front:
     def stop(self) -> None:
         """End it at once."""
         for process in (*self._replaced, self.process):
-            process.send_signal(signal.SIGTERM if self.kind == "nginx" else signal.SIGKILL)
-            process.wait(_COMMAND_S)
+            with suppress(psutil.NoSuchProcess):  # one that was replaced ends by itself
+                process.send_signal(signal.SIGTERM if self.kind == "nginx" else signal.SIGKILL)
+                process.wait(_COMMAND_S)
         self._replaced.clear()
 
     def _nginx_but(self, old: psutil.Process | None) -> psutil.Process:
-        """Wait for the file that names nginx's master, another than the old one; return that one."""
+        """Wait until `nginx.pid` names a master other than the old one; return it."""
         file, known = self.folder / "nginx.pid", str(old.pid) if old else ""
         _wait(lambda: file.exists() and file.read_text().strip() not in {"", known})
         return psutil.Process(int(file.read_text()))

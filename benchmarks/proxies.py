@@ -13,6 +13,7 @@ Clients have addresses of their own on loopback, for nginx counts them.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import re
@@ -41,7 +42,6 @@ A_CONNECTION: Final = 75
 CONNECTIONS_PER_SOURCE: Final = 2
 BESIDE: Final = 20
 LATE_S: Final = 0.05
-RENEWALS: Final = ("replace", "reload")
 LOOK_S: Final = 0.002
 RUNS: Final = "/api/v1/agent/runs"
 _DELTA: Final = re.compile(rb'"delta": ?"([^"\\]*)"')
@@ -196,7 +196,10 @@ def _say(words: str) -> None:
 
 
 if __name__ == "__main__":
-    *given, renewal = sys.argv[1:] if sys.argv[-1] in RENEWALS else [*sys.argv[1:], RENEWALS[0]]
-    numbers = [float(text) for text in given]
-    count, hold_s, apart_s, *_ = [*numbers, *(2_000.0, 30.0, 3.0)[len(numbers) :]]
-    main(int(count), hold_s, apart_s, renewal)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.proxies")
+    parser.add_argument("streams", type=int, nargs="?", default=2_000)
+    parser.add_argument("seconds", type=float, nargs="?", default=30)
+    parser.add_argument("delay", type=float, nargs="?", default=3)
+    parser.add_argument("renewal", nargs="?", choices=("replace", "reload"), default="replace")
+    options = parser.parse_args()
+    main(options.streams, options.seconds, options.delay, options.renewal)
