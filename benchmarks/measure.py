@@ -165,7 +165,7 @@ class Tree:
     def cpu_s_of(self) -> dict[str, float]:
         """The same of each process that was given, with its descendants, by its name."""
         return {
-            _name(root): sum(sum(_cpu_times(process)) for process in (root, *_children(root)))
+            name_process(root): sum(sum(_cpu_times(process)) for process in (root, *_children(root)))
             for root in self.roots
         }
 
@@ -175,8 +175,8 @@ class Tree:
         return sum(rss for rss, _ in sizes) / MIB, sum(pss for _, pss in sizes) / MIB
 
 
-def _name(process: psutil.Process) -> str:
-    """`web`, `worker` and `beat` for those of ours, else the program's name."""
+def name_process(process: psutil.Process) -> str:
+    """`web`, `worker`, `serve` and so on for those of ours, else the program's name."""
     words = process.cmdline()
     return words[words.index("manage.py") + 1] if "manage.py" in words else process.name()
 

@@ -80,9 +80,11 @@ def running(
     model_url: str = "",
     counts_statements: bool = False,
     with_redis: bool = True,
+    together: bool = False,
 ) -> Iterator[Stack]:
     """Start everything, with these settings of Parley, and end it again whatever happens.
 
+    `together` starts the processes by `manage.py serve` in place of one command each.
     With `counts_statements` the private PostgreSQL has `pg_stat_statements`, which costs it a little.
     `bench` is served by the model at `model_url`, or by a fake one that is started too.
     """
@@ -102,7 +104,11 @@ def running(
         )
         base_url = model_url or f"http://127.0.0.1:{model_port}/v1"
         there = os.environ.get("REDIS_URL") or shutil.which("redis-server")
-        shape = embedded_shape if with_redis and not there else partial(_one_host, with_redis=with_redis)
+        shape = (
+            embedded_shape
+            if with_redis and not there
+            else partial(_one_host, with_redis=with_redis, together=together)
+        )
         env = environment(parts, free_port(), server) | dict(settings or {})
         parts.counts_statements = counts_statements
         started = shape(parts, opened, base_url=base_url, env=env, workers=workers, say=say)
@@ -134,6 +140,7 @@ def _one_host(
     workers: int,
     say: Callable[[str], None],
     with_redis: bool,
+    together: bool,
 ) -> Shape:
     say("PostgreSQL and Redis" if with_redis else "PostgreSQL")
     database_url, database = _database(parts, opened)
@@ -142,17 +149,20 @@ def _one_host(
     say("migrations")
     parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
     token = parts.finish("prepare", PYTHON, "-m", "benchmarks.prepare", base_url, env=env)
-    say("web, worker, beat")
+    say("serve" if together else "web, worker, beat")
+    numbered = [f"worker-{number}" for number in range(1, workers + 1)]
+    names = ["serve"] if together else ["web", "beat", *numbered]
+    more = [f"--workers={workers}"] if together else []
     web, *others = (
-        parts.start(part, PYTHON, "manage.py", part.partition("-")[0], env=env).pid
-        for part in ("web", "beat", *(f"worker-{number}" for number in range(1, workers + 1)))
+        parts.start(name, PYTHON, "manage.py", name.partition("-")[0], *more, env=env).pid
+        for name in names
     )
-    _wait_for_health(parts, "web", int(env["PORT"]))
+    _wait_for_health(parts, names[0], int(env["PORT"]))
     counted = bool(database and (redis or not with_redis))
     shape = "one host" if with_redis else "PostgreSQL only"
     shape += "" if counted else "; a given PostgreSQL or Redis is not counted in the CPU"
     pids = (web, *others, *database, *redis)
-    return shape, int(env["PORT"]), token, pids, web, tuple(others[1:]), database_url
+    return shape, int(env["PORT"]), token, pids, web, tuple(others[1:]) or (web,), database_url
 
 
 def embedded_shape(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -28,6 +29,9 @@ _STOP_S: Final = 3.0
 
 def _prepare_app() -> None:
     """Register all tasks before the thread starts: beat's registers them too, and they would collide."""
+    os.environ.setdefault(
+        "CELERY_SKIP_CHECKS", "1"
+    )  # of Django: they are for people, and read all of it
     app.loader.import_default_modules()
     app.finalize(auto=True)
     app.conf.broker_connection_max_retries = None  # for ever

@@ -20,7 +20,7 @@ _USAGE: Final = """\
 Parley, a self-hosted conversational agent platform.
 
   parley up             start Parley with everything it needs, in one process; Ctrl-C stops it
-  parley manage         list the other commands: web, worker, beat, migrate, createsuperuser, …
+  parley manage         list the other commands: serve, web, worker, migrate, createsuperuser, …
   parley manage NAME    run one of them; with --help, explain it
   parley --version
 

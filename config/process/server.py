@@ -7,6 +7,7 @@ then ended cleanly: their clients reconnect with Last-Event-ID to another proces
 from __future__ import annotations
 
 import asyncio
+import math
 import resource
 import signal
 import socket
@@ -30,12 +31,16 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 ServerName = Literal["uvicorn", "daphne"]
 SERVERS: Final[tuple[ServerName, ...]] = ("uvicorn", "daphne")
 _GRACE_S: Final = 2.0
+_SAME_SIGNAL_S: Final = 1.0
 _KEEP_ALIVE_S: Final = 65
 _SOCKET_MESSAGE: Final = 65_536  # bytes; clients send little on these sockets
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Run `main(stop)` on a fast loop; SIGTERM and SIGINT set `stop`, a second one ends it at once."""
+    """Run `main(stop)` on a fast loop; SIGTERM and SIGINT set `stop`, a later one ends it at once.
+
+    One within a second is the same one: a supervisor sends it to the group and a parent sends it on.
+    """
     allow_many_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_until_signalled(main))
@@ -51,10 +56,15 @@ def allow_many_files() -> None:
 
 async def _until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    work = loop.create_task(main(stop))
+    work, at_once_from = loop.create_task(main(stop)), math.inf
 
     def ask() -> None:
-        work.cancel() if stop.is_set() else stop.set()
+        nonlocal at_once_from
+        if loop.time() >= at_once_from:
+            work.cancel()
+        elif not stop.is_set():
+            stop.set()
+            at_once_from = loop.time() + _SAME_SIGNAL_S
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask)

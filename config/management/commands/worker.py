@@ -21,16 +21,31 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--capacity", type=int, help="runs at once (default: WORKER_CAPACITY)")
+        add_worker_arguments(parser)
 
     def handle(self, *_: Any, capacity: int | None, **__: Any) -> None:
         require_coordination("worker")
         require_usable_pooler()
-        if capacity is not None:
-            if capacity < 1:
-                raise CommandError("--capacity must be 1 or more.")
-            settings.WORKER_CAPACITY = capacity
-        server.run(_work)
+        set_capacity(capacity)
+        run_worker()
+
+
+def add_worker_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--capacity", type=int, help="runs at once (default: WORKER_CAPACITY)")
+
+
+def set_capacity(capacity: int | None) -> None:
+    """Put the option, if it is given, over the setting."""
+    if capacity is None:
+        return
+    if capacity < 1:
+        raise CommandError("--capacity must be 1 or more.")
+    settings.WORKER_CAPACITY = capacity
+
+
+def run_worker() -> None:
+    """Execute runs until SIGTERM or SIGINT."""
+    server.run(_work)
 
 
 async def _work(stop: asyncio.Event) -> None:
