@@ -34,6 +34,24 @@ async def main(stop):
 server.run(main)
 """
 
+SIGNALLED = """
+import asyncio, os, signal, sys
+from config.process import server
+
+async def drain(stop):
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
+    await stop.wait()
+    await asyncio.sleep(0.2)
+    print("drained")
+    await asyncio.sleep(1.0)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(60)
+    print("never")
+
+server.run(drain)
+"""
+
 
 class Sent(list[dict[str, Any]]):
     """What an application sends; nothing is ever received."""
@@ -146,3 +164,9 @@ def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
 
 def test_a_process_ends_whatever_is_left_on_its_loop() -> None:
     subprocess.run([sys.executable, "-c", DEAF], check=True, timeout=20)
+
+
+def test_signals_of_one_moment_are_one_and_a_later_one_ends_the_process_at_once() -> None:
+    command = [sys.executable, "-c", SIGNALLED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout == "drained\n"
