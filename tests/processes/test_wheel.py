@@ -132,6 +132,43 @@ def test_its_data_are_in_the_users_folder_and_a_missing_extra_is_named(
     assert "Run pip install 'parley[s3]', or leave ATTACHMENT_STORAGE unset." in refusal
 
 
+_IMPORT_ALL = """
+import pkgutil, sys
+from importlib import import_module
+import django
+django.setup()
+from kombu.transport import get_transport_cls
+names = [
+    module.name
+    for package in sys.argv[1:]
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+]
+names += ["celery.bin.worker", "celery.worker.consumer", "celery.worker.components"]
+for name in names:
+    try:
+        import_module(name)
+    except ModuleNotFoundError as missing:
+        print(name, missing.name)
+for broker in ("redis", "amqp"):
+    get_transport_cls(broker)
+"""
+
+
+def test_only_modules_of_extras_lack_what_they_import(scripts: Path, tmp_path: Path) -> None:
+    """Also Celery's, whose transport for Redis imports what its package does not require."""
+    given = {"DATABASE_URL": "postgresql:///unused", "VAR_DIR": str(tmp_path)}
+    given |= {"DJANGO_SETTINGS_MODULE": "config.settings", "PATH": os.environ["PATH"]}
+    command = [scripts / "python", "-c", _IMPORT_ALL, *PACKAGES]
+    done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert dict(line.split() for line in done.stdout.splitlines()) == {
+        "agents.runners.pydantic_ai": "pydantic_ai",
+        "config.telemetry.resource": "opentelemetry.sdk",
+        "config.telemetry.sentry_reports": "sentry_sdk",
+        "conversations.attachments.s3_storage": "boto3",
+    }
+
+
 def _metadata(wheel: Path) -> Distribution:
     archive = zipfile.ZipFile(wheel)
     [folder] = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
