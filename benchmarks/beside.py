@@ -1,10 +1,11 @@
 """Measure Parley with a peerbench checkout: its load client, its fake model, beside its peers.
 
-    .venv/bin/python -m benchmarks.beside PEERBENCH [PEER …]
+    .venv/bin/python -m benchmarks.beside PEERBENCH [PEER …] [--serve]
 
 PEERBENCH is a folder that holds `load.py`, `bench.py` and the peers' environments (`./venvs.sh`), with
 its services and its fake model running: `./services.sh start && ./peer.sh start mock`. Parley is
-started in the one-host shape against that model and measured as `platform`, three times a cell; then
+started in the one-host shape (with `--serve` by `manage.py serve`, else by a command for each process)
+against that model and measured as `platform`, three times a cell; then
 `bench.py --only run` measures the named peers. Everything lands in its `results/results.jsonl`, which
 its `report.py` makes tables of. All in the same sitting, so figures compare; to that end Parley's
 processes and the load client get the priority that `first.sh` gives to the peers and the model.
@@ -23,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measure import Tree
 from benchmarks.stack import Stack, running
 
 MODEL = "http://127.0.0.1:9100/v1"
@@ -72,13 +74,15 @@ def main() -> None:
     )
     parser.add_argument("peerbench", type=Path)
     parser.add_argument("peers", nargs="*")
+    parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
     folder = options.peerbench.resolve()
     for name in ("run", "results"):
         (folder / name).mkdir(exist_ok=True)
-    with running(say=lambda _: None, model_url=MODEL) as stack:
-        put_first(stack.pids)
-        (folder / "run/platform.pid").write_text("".join(f"{pid}\n" for pid in stack.pids))
+    with running(say=lambda _: None, model_url=MODEL, together=options.serve) as stack:
+        pids = [process.pid for process in Tree(stack.pids).processes()]
+        put_first(pids)
+        (folder / "run/platform.pid").write_text("".join(f"{pid}\n" for pid in pids))
         for cell in CELLS:
             lines = [measure(folder, stack, cell) for _ in range(TIMES)]
             figures = ", ".join(f"{name} {middle(lines, name)}" for name in (*SHOWN, *ALSO))
