@@ -24,6 +24,7 @@ from agents.context.template_values import values_for
 from agents.host import bindings, runner_execution
 from agents.host.grants import Binding
 from agents.host.model_and_tool_calls import RunHost
+from agents.providers import http
 from agents.requests import Claim, InputMessage
 from agents.runners.answer import judge_answer
 from agents.runners.base import RunContext, RunFailure, Runner, ToolOutcome, name_of
@@ -112,6 +113,7 @@ class Execution:
             request_id=self.claim.request.request_id, run_id=self.claim.run_id.hex
         )
         enter_run(self.claim)
+        http.rest_between_reads.set(self._log.writer.rest)
         self._task = asyncio.current_task()
         try:
             terminal = _sound(await self._attempt())

@@ -6,7 +6,8 @@ writes few rows. The statement takes a batch only if the run's fence is still th
 primary key `(run_id, first_seq)` decides between two overlapping statements.
 Facts that only introduce others wait a moment for them, so that the first word of an answer finds the
 writer free. After a write of many runs their next words wait a little, so that they gather:
-PostgreSQL, Redis and the readers' sockets are used less often. A run does not wait if it has a first
+PostgreSQL, Redis and the readers' sockets are used less often, and who reads a model reads at the end of
+that time (`Writer.rest`) what has come until then. A run does not wait if it has a first
 word or a fact that is not a word, or if a caller drains its log: it is written alone.
 Notifications are sent only after the commit, so nobody ever sees an event that could be lost.
 
@@ -48,6 +49,7 @@ _MOST_WITH_END: Final = 256
 _MOMENT_S: Final = 0.005
 _REST_S: Final = 0.04
 _REST_PER_RUN_S: Final = 0.0008
+_MANY: Final = 16  # runs of a write, after which their readers rest too
 _SCENERY: Final = (
     events.StageStarted,
     events.StageCompleted,
@@ -226,6 +228,7 @@ class Writer:
         self._hurried: dict[UUID, RunLog] = {}
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._rested: asyncio.Event | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self, run_id: UUID, *, fence: int, last_seq: int) -> RunLog:
@@ -246,6 +249,11 @@ class Writer:
         self._waiting[run_log.run_id] = run_log
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_MOMENT_S, self._wake.set)
+
+    async def rest(self) -> None:
+        """Wait while words gather: what is read at the end of it is written as soon, and for less."""
+        if self._rested is not None:
+            await self._rested.wait()
 
     def forget(self, run_log: RunLog) -> None:
         """Do not write this run, whose events somebody else has taken."""
@@ -268,11 +276,18 @@ class Writer:
     async def _wait_for_words(self, runs: int) -> None:
         """Let words gather, longer as more runs stream: 0.8 ms per run, 40 ms at most."""
         until = asyncio.get_running_loop().time() + min(_REST_S, runs * _REST_PER_RUN_S)
-        while await self._is_hurried(until):
-            hurried = self._take_hurried()
-            for run_id in hurried:
-                del self._waiting[run_id]
-            await self._write(list(hurried.values()))
+        rested = asyncio.Event()
+        self._rested = rested if runs >= _MANY else None
+        try:
+            while await self._is_hurried(until):
+                hurried = self._take_hurried()
+                for run_id in hurried:
+                    del self._waiting[run_id]
+                await self._write(list(hurried.values()))
+        finally:
+            self._rested = None
+            rested.set()
+        await asyncio.sleep(0)  # who waited for it appends now
 
     async def _is_hurried(self, until: float) -> bool:
         """Return whether a run cannot wait until then."""

@@ -158,7 +158,7 @@ def test_only_modules_of_extras_lack_what_they_import(scripts: Path, tmp_path: P
     """Also Celery's, whose transport for Redis imports what its package does not require."""
     given = {"DATABASE_URL": "postgresql:///unused", "VAR_DIR": str(tmp_path)}
     given |= {"DJANGO_SETTINGS_MODULE": "config.settings", "PATH": os.environ["PATH"]}
-    command = [scripts / "python", "-c", _IMPORT_ALL, *PACKAGES]
+    command = [str(scripts / "python"), "-c", _IMPORT_ALL, *PACKAGES]
     done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert dict(line.split() for line in done.stdout.splitlines()) == {

@@ -176,3 +176,43 @@ def test_draining_does_not_wait_for_what_follows() -> None:
         assert writer.written == [[1]]
 
     assert recorded(play) == [[1]]
+
+
+async def _say_after_the_rest(writer: Recorder, run_log: RunLog) -> None:
+    await writer.rest()
+    run_log.append(WORD)
+
+
+def test_what_is_said_at_the_end_of_a_rest_is_in_the_next_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "_MANY", 1)
+    monkeypatch.setattr(event_log, "_REST_S", 0.2)
+    monkeypatch.setattr(event_log, "_REST_PER_RUN_S", 0.2)
+
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        run_log.append(WORD)
+        await turns()
+        run_log.append(WORD)
+        others = [writer.open(uuid4(), fence=1, last_seq=70), writer.open(uuid4(), fence=1, last_seq=80)]
+        for other in others:
+            other.has_words = True
+        speaking = [asyncio.create_task(_say_after_the_rest(writer, other)) for other in others]
+        await turns()
+        assert not any(task.done() for task in speaking)
+        await asyncio.gather(*speaking)
+        await turns()
+
+    assert recorded(play) == [[1], [2, 71, 81]]
+
+
+def test_few_speakers_rest_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "_REST_S", 60.0)
+    monkeypatch.setattr(event_log, "_REST_PER_RUN_S", 60.0)
+
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        async with asyncio.timeout(5):
+            await writer.rest()
+            run_log.append(WORD)
+            await turns()
+            await writer.rest()
+
+    assert recorded(play) == [[1]]
