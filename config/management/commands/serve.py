@@ -1,4 +1,4 @@
-"""`manage.py serve`: the web and worker processes of one host, which share their memory."""
+"""`manage.py serve`: the web and worker processes of one host, which share a port and unchanged memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _positive(text: str) -> int:
 
 
 class Command(BaseCommand):
-    help = "Serve and execute runs on this host: web and worker processes that share their memory."
+    help = "Run this host's web and worker processes; replace those that die."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
