@@ -1,4 +1,4 @@
-"""`manage.py serve`: the web and worker processes of one host, which share a port and unchanged memory."""
+"""`manage.py serve`: the web and worker processes of one host, which share a port and memory."""
 
 from __future__ import annotations
 
