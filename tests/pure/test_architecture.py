@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -179,16 +180,19 @@ def _modules_imported(path: Path) -> Iterator[str]:
         yield found if found in NAMES else found.rpartition(".")[0]
 
 
-def _imports(path: Path) -> Iterator[str]:
+@functools.cache
+def _imports(path: Path) -> tuple[str, ...]:
     """Every imported name as `package` or `package.name`; relative imports are not used."""
+    found = list[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Import(names=names):
-                yield from (alias.name for alias in names)
+                found += [alias.name for alias in names]
             case ast.ImportFrom(module=str(module), level=0, names=names):
-                yield from (f"{module}.{alias.name}" for alias in names)
+                found += [f"{module}.{alias.name}" for alias in names]
             case ast.ImportFrom():
                 raise AssertionError(f"{_name(path)} has a relative import")
+    return tuple(found)
 
 
 def _is_transport(path: Path) -> bool:
