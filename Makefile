@@ -22,13 +22,13 @@ up: $(VENV)/.base ## Start Parley with everything it needs (PORT=8000 HOST=127.0
 dev: $(VENV)/.dev ## Install what tests, linters and documentation need
 
 test: $(VENV)/.dev ## Run all tests on all cores (ARGS= goes to pytest: ARGS=-n0 for one process)
-	@$(RUN) -m pytest -n logical --dist loadfile --hypothesis-profile=all $(ARGS)
+	@$(RUN) -m pytest --hypothesis-profile=all $(ARGS)
 
 clients: $(VENV)/.dev ## Run every real client, also the heavy ones (CLIENTS=record keeps what those send)
-	@CLIENTS=$(CLIENTS) $(RUN) -m pytest tests/clients -n logical --dist loadfile $(ARGS)
+	@CLIENTS=$(CLIENTS) $(RUN) -m pytest tests/clients $(ARGS)
 
 faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an hour (FAULTS=bounded: minutes)
-	@FAULTS=$(FAULTS) $(RUN) -m pytest tests/faults -m faults $(ARGS)
+	@FAULTS=$(FAULTS) $(RUN) -m pytest tests/faults -n0 -m faults $(ARGS)
 
 hostile: $(VENV)/.dev ## Attack a server with hostile input, in full: about an hour
 	@$(RUN) -m pytest tests/hostile -n0 --hypothesis-profile=hostile $(ARGS)

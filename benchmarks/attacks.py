@@ -27,7 +27,8 @@ from uuid import uuid4
 import httpx
 import psutil
 
-from benchmarks.stack import PYTHON, Parts, environment, free_port
+from benchmarks.ports import free_port
+from benchmarks.stack import PYTHON, Parts, environment
 
 _GOAL_MS: Final = 250
 _NEIGHBOURS: Final = 10

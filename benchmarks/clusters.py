@@ -19,7 +19,8 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from benchmarks.stack import Parts, free_port, give_to_postgres
+from benchmarks.ports import free_port
+from benchmarks.stack import Parts, give_to_postgres
 
 DATABASE: Final = "parley"
 _STOP_S: Final = 30

@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from benchmarks.stack import ROOT, Parts, free_port
+from benchmarks.ports import free_port
+from benchmarks.stack import ROOT, Parts
 
 HOST: Final = "127.0.0.1"
 KINDS: Final = ("nginx", "caddy")

@@ -23,8 +23,9 @@ from typing import Any, Final
 import django
 import httpx
 
+from benchmarks.ports import free_port
 from benchmarks.seed_history import LARGE
-from benchmarks.stack import PYTHON, Parts, free_port
+from benchmarks.stack import PYTHON, Parts
 from benchmarks.words import COMMON, RARE
 
 _WARM: Final = 20

@@ -28,8 +28,9 @@ import psycopg
 from benchmarks import stack
 from benchmarks.clusters import Cluster, missing
 from benchmarks.lock_watch import APPLICATION, Watch
+from benchmarks.ports import free_port
 from benchmarks.rolling import python_of
-from benchmarks.stack import PYTHON, ROOT, Parts, free_port
+from benchmarks.stack import PYTHON, ROOT, Parts
 
 _SEED_S: Final = 3_600
 _QUIET_S: Final = 2.0

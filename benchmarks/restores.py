@@ -33,7 +33,8 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from benchmarks import load, stack
 from benchmarks.clusters import Cluster, missing, restored
-from benchmarks.stack import PYTHON, Parts, free_port, healthy_at
+from benchmarks.ports import free_port
+from benchmarks.stack import PYTHON, Parts, healthy_at
 from config.process.server import allow_many_files
 
 RUNS: Final = "/api/v1/agent/runs"

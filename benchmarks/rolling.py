@@ -35,8 +35,9 @@ import uvloop
 from benchmarks import load, stack
 from benchmarks.clusters import Cluster, missing
 from benchmarks.lock_watch import APPLICATION, Watch
+from benchmarks.ports import free_port
 from benchmarks.restores import BROKEN_ENDS, BROKEN_LOGS
-from benchmarks.stack import PYTHON, ROOT, Parts, free_port, healthy_at
+from benchmarks.stack import PYTHON, ROOT, Parts, healthy_at
 from config.process.server import allow_many_files
 
 RUNS: Final = "/api/v1/agent/runs"

@@ -34,6 +34,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from benchmarks.ports import free_port
 from config.process import embedded_postgres
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -391,10 +392,3 @@ def healthy_at(port: int, *, host: str = "127.0.0.1") -> bool:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port() -> int:
-    """A port that is free now on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -28,6 +28,7 @@ import httpx
 from PIL import Image
 
 from benchmarks import stack
+from benchmarks.ports import free_port
 
 MIB: Final = 2**20
 _ADDRESS: Final = "/api/v1/agent/attachments"
@@ -48,7 +49,7 @@ def server() -> Iterator[tuple[httpx.Client, int]]:
         opened.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.chmod(0o711)
         parts = opened.enter_context(stack.Parts(folder))
-        env = stack.environment(parts, stack.free_port(), "uvicorn")
+        env = stack.environment(parts, free_port(), "uvicorn")
         _, port, token, _, pid, *_ = stack.embedded_shape(
             parts, opened, base_url="http://127.0.0.1:9/v1", env=env, workers=1, say=lambda _: None
         )

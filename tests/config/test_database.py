@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.ports import free_port
 from config import database
 from config.database import new_connections
-from tests.support.fakes.mcp_host import free_port
 
 TASKS = 2_000
 

@@ -20,7 +20,8 @@ from typing import Final
 
 import pytest
 
-from benchmarks.stack import Parts, free_port, healthy_at
+from benchmarks.ports import free_port
+from benchmarks.stack import Parts, healthy_at
 from tests.support.linked_packages import link_pinned
 from tests.support.paths import ROOT
 

@@ -18,10 +18,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.core.management import call_command
 
+from benchmarks.ports import free_port
 from config.auth.models import User
 from config.auth.roles import sync_roles
 from tests.support.doc_pages import DOCS, page, snippets
-from tests.support.fakes.mcp_host import free_port
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once

@@ -25,7 +25,8 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from benchmarks.stack import PYTHON, START_S, Parts, free_port
+from benchmarks.ports import free_port
+from benchmarks.stack import PYTHON, START_S, Parts
 from config.process import embedded_postgres
 from tests.schema_true.recording import records
 from tests.support.fakes.fake_model import FakeModel

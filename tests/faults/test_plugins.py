@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from benchmarks.stack import free_port
+from benchmarks.ports import free_port
 from tests.faults.stack import Part, Stack, listens, wait_until
 from tests.support.paths import ROOT
 

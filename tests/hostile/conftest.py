@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stack import Parts, free_port, fresh_database
+from benchmarks.ports import free_port
+from benchmarks.stack import Parts, fresh_database
 from tests.hostile import mcp, providers, runs, runtimes
 from tests.hostile.bodies import WIRES
 from tests.hostile.gate import Gate, wait

@@ -218,6 +218,18 @@ def test_any_messages_of_a_plugin_are_read_in_linear_time(body: bytes) -> None:
     check_linear(messages, body)
 
 
+@pytest.mark.parametrize("piece", ["{}", '"}', "}", "[{}]", '\\"{', "\\\\", '"' * 99, "{" * 99 + "}"])
+def test_a_piece_costs_the_same_however_long_the_message_already_is(piece: str) -> None:
+    together = framing.PieceJoiner()
+    together.feed('{"a": [' + piece * (2**22 // len(piece)))
+
+    def feed() -> None:  # whoever looked at the whole for each would look at 16 GiB
+        for _ in range(4_000):
+            together.feed(piece)
+
+    assert cpu_s(feed) < LEAST_CPU_S
+
+
 @settings(max_examples=examples(TRIES), database=None)
 @given(st.text(st.characters(), max_size=200), st.integers(1, 2_000))
 def test_a_document_of_any_text_survives_both_framings(text: str, times: int) -> None:

@@ -218,7 +218,12 @@ def _cut(text: str) -> list[bytes]:
 
 
 _BLANKS: Final = (" ", "\n", "\u3000", "a ", " a")
-_TAGS: Final = ("<", "<a ", "<phase ", "</final>", "<!-- ", "<!--<serp_queries>", "<think>", "```\n")
+_TOKENS: Final = ("token ", "token=\\")
+_TAGS: Final = (
+    "<", "<a", "<a ", "</", "<b>", "<a<br>", "<phase ", "<phase>", "<title>", "<think>", "</final>",
+    "<!--", "<!-- ", "<serp_queries>", "<!-- <serp_queries>", "<!--<serp_queries>", "</serp_queries>  -",
+    "标", "<标", "a" * 31 + "<", "`", "```\n",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -239,14 +244,22 @@ _TAGS: Final = ("<", "<a ", "<phase ", "</final>", "<!-- ", "<!--<serp_queries>"
         (_noted, (*_BLANKS, "approve ", "批准", "demo.note", "a")),
         (_repaired, (*_BLANKS, *_TAGS)),
         (lambda text: _repaired(f"<thinking>{text}"), (*_BLANKS, *_TAGS)),
+        (lambda text: _repaired(f'<thinking><phase id="1"><title>t</title>{text}'), (*_BLANKS, *_TAGS)),
         (lambda text: _repaired(f"<thinking></thinking><final>{text}"), (*_BLANKS, *_TAGS)),
+        (
+            lambda text: _repaired(f"<thinking></thinking><final><!-- <serp_queries>{text}"),
+            (*_BLANKS, *_TAGS),
+        ),
         (validate_thinkingml, (*_BLANKS, *_TAGS)),
         (lambda text: validate_thinkingml(f"<think>{text}</think>\n<thinking></thinking>"), _TAGS),
         (_cut, ("data: a", "\n", "\r", "\r\n", "data: a\n", "data: a\n\n", "data:\r\r")),
         (chunks_of, (*_BLANKS, "# ", "# a\n", "a. ", "。", "\n \n")),
         (words.words, (*_BLANKS, "push ", "push-", "卧", "no any ", "1 ")),
         (words.read_query, (*_BLANKS, "push ", "push-", "卧", "no any ", "1 ")),
-        (mask, (*_BLANKS, "secret", "secret=", 'secret="', "eyJ", "eyJ.", "://a:", "sk-", "token ")),
+        (
+            mask,
+            (*_BLANKS, "secret", "secret=", 'secret="', "eyJ", "_eyJ", "eyJ.", "://a:", "sk-", *_TOKENS),
+        ),
         (lambda text: template.fill(text, {}), (*_BLANKS, "{{", "{{ date ", "{{a.", "{{a|", "\\")),
         (lambda text: make_terms("ab aab 卧推 a").snippet(text), (*_BLANKS, "aa", "卧")),
     ],

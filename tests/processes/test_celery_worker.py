@@ -14,7 +14,8 @@ from typing import Final
 
 import pytest
 
-from benchmarks.stack import PYTHON, Parts, free_port, fresh_database, healthy_at, private_redis
+from benchmarks.ports import free_port
+from benchmarks.stack import PYTHON, Parts, fresh_database, healthy_at, private_redis
 from tests.schema_true.recording import records
 from tests.support.client import Client, reply
 from tests.support.database import start_postgres

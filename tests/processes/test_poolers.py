@@ -18,6 +18,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks import stack
+from benchmarks.ports import free_port
 from tests.support.client import Client, Seen
 from tests.support.database import server_url, start_postgres
 from tests.support.pooler import PgBouncer, missing
@@ -57,7 +58,7 @@ def parley() -> Iterator[Parley]:
         pooler = PgBouncer(folder / "pooler", database)
         opened.callback(pooler.kill)
         pooler.start()
-        model, port = stack.free_port(), stack.free_port()
+        model, port = free_port(), free_port()
         parts.start("model", stack.PYTHON, "-m", "benchmarks.fake_model", "--port", str(model))
         redis, _ = stack.private_redis(parts)
         env = stack.environment(parts, port, "uvicorn") | {

@@ -23,7 +23,8 @@ from typing import Any, Final
 import psycopg
 import pytest
 
-from benchmarks.stack import PYTHON, Parts, free_port, fresh_database, healthy_at
+from benchmarks.ports import free_port
+from benchmarks.stack import PYTHON, Parts, fresh_database, healthy_at
 from config.coordination.postgres_listener import NAME
 from tests.schema_true.recording import records
 from tests.support.client import Client, reply

@@ -20,7 +20,8 @@ import psutil
 import psycopg
 import pytest
 
-from benchmarks.stack import PYTHON, Parts, free_port, fresh_database, healthy_at
+from benchmarks.ports import free_port
+from benchmarks.stack import PYTHON, Parts, fresh_database, healthy_at
 from config.process.prefork import Part, _Place
 from tests.schema_true.recording import records
 from tests.support.client import Client, reply

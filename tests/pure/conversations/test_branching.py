@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from agents.intake.branching import Continuation, find_continuation
 from agents.requests import AskedCall, InputMessage
 from conversations.identifiers import uuid7
 from conversations.threads.branches import BEGINNING, Entry, Turn
+from tests.pure.steps import lines_run
 
 
 def asked(content: str, message_id: str, role: str = "user", **more: Any) -> Entry:
@@ -151,13 +152,23 @@ def test_a_clients_answer_is_no_words_of_ours_though_a_run_stands_in_its_calls_i
     assert find_continuation([one], messages, complete=True) == Continuation(run_id, (answer,), 2)
 
 
-def test_ten_thousand_messages_take_no_longer_than_they_should() -> None:
-    many = [exchange(number) for number in range(5_000)]
-    messages = shown(many)
-    begun = time.perf_counter()
-    assert find_continuation(many, messages, complete=True).known_count == 10_000
-    whole = time.perf_counter() - begun
-    one_run = turn(asked("q", "u"), *(told(f"t{number}", f"m{number}") for number in range(5_000)))
-    begun = time.perf_counter()
-    assert find_continuation([one_run], shown([one_run]), complete=True).known_count == 5_001
-    assert max(whole, time.perf_counter() - begun) < 5
+def of_many_runs(count: int) -> list[Turn]:
+    return [exchange(number) for number in range(count)]
+
+
+def of_one_long_run(count: int) -> list[Turn]:
+    words = (told(f"t{number}", f"m{number}") for number in range(2 * count - 1))
+    return [turn(asked("q", "u"), *words)]
+
+
+@pytest.mark.parametrize("thread", [of_many_runs, of_one_long_run])
+def test_steps_grow_with_the_messages_and_no_faster(thread: Callable[[int], list[Turn]]) -> None:
+    def steps(count: int) -> int:
+        turns = thread(count)
+        messages = shown(turns)
+        found: list[Continuation] = []
+        taken = lines_run(lambda: found.append(find_continuation(turns, messages, complete=True)))
+        assert found[0].known_count == 2 * count
+        return taken
+
+    assert steps(1_000) < 2 * 20 * steps(50)  # 20 times the messages; what is quadratic takes 400

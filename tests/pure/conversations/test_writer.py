@@ -11,6 +11,7 @@ import pytest
 from conversations import events
 from conversations.log import event_log
 from conversations.log.event_log import RunLog
+from tests.pure import clockwork
 
 WORD = events.MessageDelta("m", "word ")
 
@@ -41,7 +42,7 @@ def recorded(play: Callable[[Recorder, RunLog], Awaitable[object]]) -> list[list
         writing.cancel()
         return writer.written
 
-    return asyncio.run(run())
+    return clockwork.run(run())
 
 
 async def turns(count: int = 5) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agents.tools import mcp
+from benchmarks.ports import free_port
 
 if TYPE_CHECKING:
     from tests.conftest import Server
@@ -37,11 +38,6 @@ def nothing_offered(server: Server) -> None:
         return mcp.connected_tools()
 
     wait_until(lambda: not asyncio.run_coroutine_threadsafe(now(), server.loop).result(5), 30)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 @dataclass

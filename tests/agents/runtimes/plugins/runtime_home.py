@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 import yaml
 
-from tests.support.fakes.mcp_host import free_port, wait_until
+from benchmarks.ports import free_port
+from tests.support.fakes.mcp_host import wait_until
 
 SOURCE = Path(__file__).with_name("probe_plugin.py")
 ALL = {

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from agents.models import PluginRuntime
 from agents.runtimes.plugins import connection
+from benchmarks.ports import free_port
 from tests.agents.runtimes.plugins.runs import call_on_loop
 from tests.conftest import Server
-from tests.support.fakes.mcp_host import free_port, wait_until
+from tests.support.fakes.mcp_host import wait_until
 
 FAKE = Path(__file__).with_name("fake_v1.py")
 

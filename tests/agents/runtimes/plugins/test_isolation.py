@@ -22,12 +22,12 @@ from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
 from agents.runtimes.plugins.runtime import Runtime
 from agents.runtimes.plugins.transports import open_pipe
+from benchmarks.ports import free_port
 from tests.agents.runtimes.plugins.bound import audited, bound, said
 from tests.agents.runtimes.plugins.runs import context, heard, on_loop, texts, wait_for
 from tests.agents.runtimes.plugins.runtime_rows import forget, old_runtime_process, wait_for_status
 from tests.conftest import Server
 from tests.support.client import Client
-from tests.support.fakes.mcp_host import free_port
 
 OLD = "plugin:old/probe/default"
 

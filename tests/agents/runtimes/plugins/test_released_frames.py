@@ -22,11 +22,12 @@ import pytest
 from agents.models import PluginRuntime
 from agents.runtimes.plugins.released_protocol import ReleasedProtocol
 from agents.runtimes.plugins.wire_protocol import read_runners
+from benchmarks.ports import free_port
 from tests.agents.runtimes.plugins.frames import FOLDER, Frame, Kept, between, recorded, shape
 from tests.agents.runtimes.plugins.runs import context, heard, on_loop, steps, wait_for
 from tests.agents.runtimes.plugins.runtime_home import ALL, RuntimeHome, install
 from tests.conftest import Server
-from tests.support.fakes.mcp_host import free_port, wait_until
+from tests.support.fakes.mcp_host import wait_until
 
 NAME = f"released-{version('langbot-plugin')}"
 RUNS = (

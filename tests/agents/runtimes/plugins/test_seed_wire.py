@@ -13,11 +13,11 @@ from msgspec.structs import fields
 
 from agents.host_protocol.run_context import AgentRunContext
 from agents.models import PluginRuntime
+from benchmarks.ports import free_port
 from tests.agents.runtimes.plugins import fake_v1
 from tests.agents.runtimes.plugins.runs import context, heard, on_loop, texts, wait_for
 from tests.agents.runtimes.plugins.runtime_rows import forget
 from tests.conftest import Server
-from tests.support.fakes.mcp_host import free_port
 
 OLD = "plugin:old/probe/default"
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -279,26 +277,3 @@ def test_queries_too_long_to_be_any_are_shown() -> None:
     assert result == repaired(*reply)
     assert f"a<!-- -->&lt;!-- &lt;serp_queries&gt;{body}" in result
     assert validate_thinkingml(result) is None
-
-
-LONGEST = max(examples(60_000), 5 * LONGEST_PREAMBLE)
-
-
-@pytest.mark.parametrize(
-    "head", ["", TITLED, f"{THINKING}<final>", f"{THINKING}<final><!-- <serp_queries>"]
-)
-@pytest.mark.parametrize(
-    "unit",
-    ["<", "<a", "<a ", "</", "<b>", "<a<br>", "<!--", "`", " ", "\n", "</serp_queries>  -", "<phase>", "<title>",
-     "<serp_queries>", "<think>", "标", "<标", "<!-- <serp_queries>", "a" * 31 + "<"],
-)  # fmt: skip
-def test_time_grows_with_the_length_and_no_faster(head: str, unit: str) -> None:
-    def seconds(size: int) -> float:
-        text = head + unit * (size // len(unit))
-        begun = time.thread_time()
-        result = repaired(*(text[at : at + 4096] for at in range(0, len(text), 4096)))
-        assert validate_thinkingml(result) is None
-        return time.thread_time() - begun
-
-    small, large = seconds(LONGEST // 4), seconds(2 * LONGEST)
-    assert large < 2 or large < 32 * small  # what is quadratic takes tens of seconds, 64 times as long
