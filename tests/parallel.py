@@ -46,7 +46,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One for each core; but one for the tests of a single file, and where their output is to be seen."""
+    """One for each core; but one for the tests of a single file, and where output is to be seen."""
     places = {Path(config.invocation_params.dir, place.partition("::")[0]) for place in config.args}
     if config.option.capture == "no" or (len(places) == 1 and places.pop().is_file()):
         return 0
