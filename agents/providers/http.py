@@ -152,6 +152,8 @@ async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
 class _Patience:
     """A timer that closes a response that is silent too long; one per stream instead of one per read."""
 
+    __slots__ = ("_heard", "_loop", "_response", "_since", "_timer", "ended")
+
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.ended = False
         self._response = response

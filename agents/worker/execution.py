@@ -138,17 +138,17 @@ class Execution:
 
     async def _attempt(self) -> events.Terminal:
         """Produce all events but the last; return the last one."""
+        deadline = asyncio.get_running_loop().call_later(
+            max(0.0, self.claim.left_s), self.stop, "deadline_exceeded"
+        )
         try:
-            async with asyncio.timeout(max(0.0, self.claim.left_s)):
-                return await self._produce()
+            return await self._produce()
         except asyncio.CancelledError:
             if self._abandoned:
                 raise LeaseLost from None
             if self._reason is None:
                 raise
             return FAILURES[self._reason]
-        except TimeoutError:
-            return FAILURES["deadline_exceeded"]
         except RunFailure as failure:
             return events.RunFailed(failure.code, failure.message, failure.retryable)
         except ParleyError as error:
@@ -158,6 +158,8 @@ class Execution:
         except Exception:  # the one broad catch: whatever broke, the run ends and the log records why
             logger.exception("run failed")
             return _INTERNAL
+        finally:
+            deadline.cancel()
 
     async def _produce(self) -> events.Terminal:
         binding = await self._binding()

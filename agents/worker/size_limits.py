@@ -22,6 +22,8 @@ _EVENT_BYTES: Final = 64  # the size of an event without its text
 class RunSize:
     """The sizes of one run so far, in bytes."""
 
+    __slots__ = ("_answer", "_answer_limit", "_log_limit", "_state", "_state_limit", "log")
+
     def __init__(self) -> None:
         self.log = 0
         self._answer = 0

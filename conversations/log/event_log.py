@@ -126,7 +126,7 @@ class LeaseLost(Exception):
     """Another process has taken the run over; nothing more can be written for it here."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class RunLog:
     """The append side of one claimed run; made by `Writer.open`."""
 
@@ -139,7 +139,8 @@ class RunLog:
     in_flight: bool = False
     has_words: bool = False
     is_scheduled: bool = False
-    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _written: asyncio.Event | None = None
+    """There while somebody waits for a write: 700 bytes."""
 
     def append(self, fact: Fact) -> RunEvent:
         """Number and date the fact and schedule its write. Raise LeaseLost once that is known."""
@@ -161,10 +162,9 @@ class RunLog:
     async def drain(self) -> None:
         """Wait until everything appended is committed. Raise LeaseLost if it cannot be."""
         while not self.lost and (self.pending or self.in_flight):
-            self._settled.clear()
             if self.pending:
                 self.writer.wake(self, hurry=True)
-            await self._settled.wait()
+            await self._next_write()
         if self.lost:
             raise LeaseLost
 
@@ -176,8 +176,7 @@ class RunLog:
         if len(self.pending) > _MOST_WITH_END:
             await self.drain()
         while self.in_flight and not self.lost:
-            self._settled.clear()
-            await self._settled.wait()
+            await self._next_write()
         if self.lost:
             raise LeaseLost
         rest, self.pending = self.pending, []
@@ -198,7 +197,14 @@ class RunLog:
     def finish_write(self, *, lost: bool = False) -> None:
         self.in_flight = False
         self.lost = self.lost or lost
-        self._settled.set()
+        if self._written is not None:
+            self._written.set()
+            self._written = None
+
+    async def _next_write(self) -> None:
+        if self._written is None:
+            self._written = asyncio.Event()
+        await self._written.wait()
 
 
 _APPEND: Final = """

@@ -46,7 +46,7 @@ class StoredInterrupt:
     expires_at: str
 
 
-@dataclass
+@dataclass(slots=True)
 class _Draft:
     """A message in progress."""
 
@@ -64,7 +64,7 @@ class _Draft:
         return self.body.content if self.body else str(self.streamed)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Call:
     """A tool call, and its outcome once it has one."""
 
@@ -80,7 +80,7 @@ class _Call:
         return self.started.kind == "frontend"
 
 
-@dataclass
+@dataclass(slots=True)
 class Transcript:
     """The fold of a run's events so far."""
 

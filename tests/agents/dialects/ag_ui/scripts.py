@@ -158,6 +158,12 @@ async def breaks(context: RunContext) -> AsyncGenerator[Fact]:
     raise ZeroDivisionError("secret")
 
 
+async def waits_in_vain(context: RunContext) -> AsyncGenerator[Fact]:
+    """It gives up waiting for something of its own: that is not the run's deadline."""
+    yield events.MessageDelta("a", "well")
+    raise TimeoutError("secret")
+
+
 async def ends_with_nonsense(context: RunContext) -> AsyncGenerator[Fact]:
     yield events.MessageDelta("a", "well")
     yield events.RunCompleted(7, metadata={"x": object()})  # type: ignore[arg-type]
@@ -183,6 +189,7 @@ MISBEHAVING: tuple[Script, ...] = (
     says_what_nothing_can_hold,
     says_no_fact,
     breaks,
+    waits_in_vain,
     ends_with_nonsense,
     fails_in_odd_words,
     answers_for_the_client,
