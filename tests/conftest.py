@@ -7,6 +7,7 @@ exist (promise P10), so they cannot disturb each other and run in any order.
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import random
 import threading
@@ -24,6 +25,7 @@ import structlog
 import uvicorn
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
+from httpx._transports import default
 from pytest_django.plugin import DjangoDbBlocker
 
 from config.coordination import rate_limits
@@ -49,6 +51,8 @@ def pytest_configure() -> None:
     from django.conf import settings
 
     settings.PASSWORD_HASHERS = CHEAP_PASSWORDS
+    # httpx reads all certificate authorities for each client, 50 ms of CPU: the same are good for all.
+    default.create_ssl_context = functools.cache(default.create_ssl_context)
     settings.LOGGING_CONFIG = None  # a second `django.setup()` would let loggers keep their processors
 
 
