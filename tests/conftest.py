@@ -52,7 +52,8 @@ def pytest_configure() -> None:
 
     settings.PASSWORD_HASHERS = CHEAP_PASSWORDS
     # httpx reads all certificate authorities for each client, 50 ms of CPU: the same are good for all.
-    default.create_ssl_context = functools.cache(default.create_ssl_context)
+    once = functools.cache(default.create_ssl_context)  # type: ignore[attr-defined]
+    default.create_ssl_context = once  # type: ignore[attr-defined]
     settings.LOGGING_CONFIG = None  # a second `django.setup()` would let loggers keep their processors
 
 
