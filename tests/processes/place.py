@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.ports import free_port
 from tests.schema_true.recording import records
 from tests.support.paths import ROOT
 
@@ -87,9 +87,7 @@ def fresh() -> Iterator[Place]:
 
     Not under tmp_path: each new pytest session locks that for PostgreSQL's own user.
     """
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    made = Place(Path(tempfile.mkdtemp(prefix="parley-start-")), port)
+    made = Place(Path(tempfile.mkdtemp(prefix="parley-start-")), free_port())
     yield made
     for process in made.processes:
         if process.poll() is None:

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from benchmarks.ports import free_port
 from tests.support.paths import ROOT
 
 FILE: Final = ROOT / "deploy" / "pgbouncer" / "pgbouncer.ini"
@@ -45,8 +46,7 @@ class PgBouncer:
     """
 
     def __init__(self, folder: Path, server: str, **changes: str | None) -> None:
-        with socket.create_server((_HOST, 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.folder = folder
         self.server = server
         self._process: subprocess.Popen[bytes] | None = None

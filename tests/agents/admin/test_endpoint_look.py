@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,6 +17,7 @@ from django.test import Client
 from agents.admin import endpoint_check
 from agents.admin.endpoint_check import check_endpoint
 from agents.providers.registry import WIRES
+from benchmarks.ports import free_port
 from prompts.models import Endpoint, ModelMapping
 from prompts.wordings import staff_actions
 
@@ -144,8 +144,7 @@ def test_a_name_that_holds_the_key_is_left_out(address: str) -> None:
 
 
 def test_nobody_there_and_nobody_who_answers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     works, said, _ = check_endpoint(endpoint(f"http://127.0.0.1:{port}/v1"))
     assert (works, said) == (False, f"Nothing answers at 127.0.0.1:{port}.")
     monkeypatch.setattr(endpoint_check, "TIMEOUT_S", 0.3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
@@ -22,6 +21,7 @@ from agents.intake.submit import allowed_prefetch
 from agents.tools import web_search
 from agents.tools.base import ToolFailure
 from agents.tools.exa_results import NoResults, parse_results
+from benchmarks.ports import free_port
 from config.database import run_sync
 from conversations.models import Message
 from prompts import app_settings
@@ -191,9 +191,7 @@ def test_an_exa_that_hangs_or_is_not_there_is_a_network_error(
     query = uuid4().hex
     exa.answers[query] = Answer(stay=True)
     assert code_of(query) == "network_error"
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    settings.EXA_BASE_URL = f"http://127.0.0.1:{port}"
+    settings.EXA_BASE_URL = f"http://127.0.0.1:{free_port()}"
     assert code_of(query) == "network_error"
     settings.EXA_BASE_URL = "http://"
     assert code_of(query) == "network_error"

@@ -7,10 +7,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from benchmarks.ports import free_port
 from config import database
 from config.coordination import redis_client as connection
 
@@ -20,9 +20,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Redis of the test's own."""
     if shutil.which("redis-server") is None:
         pytest.skip("no redis-server")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    folder: Path = tmp_path_factory.mktemp("redis")
+    port, folder = free_port(), tmp_path_factory.mktemp("redis")
     command = [
         "redis-server",
         "--port",
