@@ -39,7 +39,7 @@ from tests.support.fakes.fake_model import FakeModel
 # `make hostile` for twenty times as many.
 hypothesis.settings.register_profile("all", deadline=None)
 hypothesis.settings.register_profile("hostile", deadline=None, max_examples=2_000)
-hypothesis.settings.register_profile("few", deadline=None, max_examples=5)
+hypothesis.settings.register_profile("few", deadline=None, max_examples=2)
 hypothesis.settings.load_profile("few")
 structlog.configure(cache_logger_on_first_use=False)  # so that a test can capture any logger's lines
 

@@ -45,9 +45,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
     return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One for each core; but one for the tests of a single file, and where output is to be seen."""
+    """One for each core; but pytest's own for what is shorter than their start, or is to be watched."""
     places = {Path(config.invocation_params.dir, place.partition("::")[0]) for place in config.args}
-    if config.option.capture == "no" or (len(places) == 1 and places.pop().is_file()):
+    is_short = all("pure" in place.parts for place in places) or (
+        len(places) == 1 and all(place.is_file() for place in places)
+    )
+    if is_short or config.option.capture == "no":
         return 0
     return psutil.cpu_count() or 1

@@ -15,7 +15,7 @@ HEAD: Final = """# Conformance
 
 What the five seeds require, row by row, and the test that shows each. Made by
 `python -m tests.conformance` from `tests/conformance/seed-*.toml`: change a row there.
-`tests/pure/test_conformance.py` fails where a named test is not there, where nothing shows a row,
+`tests/tree/test_conformance.py` fails where a named test is not there, where nothing shows a row,
 and where this page is not what the rows say.
 
 **holds**: the tests show it. **ruling**: the seed's letter is not followed; the reason stands in the row

@@ -13,7 +13,7 @@ from tests.conformance.rows import Docs, Row
 
 SEEDS: Final = rows.seeds()
 REQUIRED: Final = {"000-002": 151, "003": 170, "004": 103}
-OURS: Final = "tests/pure/test_conformance.py::test_the_page_is_what_the_rows_say"
+OURS: Final = "tests/tree/test_conformance.py::test_the_page_is_what_the_rows_say"
 GOOD: Final = Row(1, "1-2", "It is so.", tests=(OURS,))
 
 
@@ -39,7 +39,7 @@ def test_the_page_is_what_the_rows_say() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"tests": ("tests/pure/test_conformance.py::test_nowhere",)}, "is no test"),
+        ({"tests": ("tests/tree/test_conformance.py::test_nowhere",)}, "is no test"),
         ({"tests": ("tests/pure/test_nowhere.py::test_nowhere",)}, "is no test"),
         ({"tests": ("tests/conformance/rows.py::is_test",)}, "is no test"),
         ({"lines": "–"}, "no numbers of lines"),
@@ -58,4 +58,4 @@ def test_a_row_that_nothing_shows_is_found(change: dict[str, object], fault: str
 
 def test_parameters_may_be_named() -> None:
     assert rows.is_test(OURS + "[a]")
-    assert not rows.is_test("tests/pure/test_conformance.py")
+    assert not rows.is_test("tests/tree/test_conformance.py")
