@@ -49,9 +49,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One for each core; but pytest's own for what is shorter than their start, or is to be watched."""
     places = {Path(config.invocation_params.dir, place.partition("::")[0]) for place in config.args}
-    is_short = all("pure" in place.parts for place in places) or (
-        len(places) == 1 and all(place.is_file() for place in places)
-    )
-    if is_short or config.option.capture == "no":
+    pure = config.rootpath / "tests" / "pure"
+    is_short = all(place.is_relative_to(pure) for place in places)
+    is_file = len(places) == 1 and places.pop().is_file()
+    if is_short or is_file or config.option.capture == "no":
         return 0
     return psutil.cpu_count() or 1

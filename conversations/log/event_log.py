@@ -140,7 +140,7 @@ class RunLog:
     has_words: bool = False
     is_scheduled: bool = False
     _written: asyncio.Event | None = None
-    """There while somebody waits for a write: 700 bytes."""
+    """Made when somebody waits for a write: it would be 700 bytes of every run."""
 
     def append(self, fact: Fact) -> RunEvent:
         """Number and date the fact and schedule its write. Raise LeaseLost once that is known."""
