@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-_ALL = 100  # Hypothesis's own number, which the profile `all` leaves as it is
+_OWN = 100  # Hypothesis's number of examples where nothing else is said
 
 
 def examples(number: int) -> int:
-    """So many examples under `make test`, a fiftieth of them where pytest is called by hand."""
-    return max(1, number * settings().max_examples // _ALL)
+    """So many where Hypothesis tries a hundred; a profile that tries fewer or more of all does so here."""
+    return max(1, number * settings().max_examples // _OWN)
