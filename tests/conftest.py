@@ -35,8 +35,8 @@ from tests.support.client import Client, ScriptedModel
 from tests.support.database import let_go_of, start_postgres
 from tests.support.fakes.fake_model import FakeModel
 
-# No deadline: a busy machine is no fault. `make test` asks for thirty examples, drawn anew for each tree,
-# a lone pytest for a few, `make hostile` for sixty times as many.
+# No deadline: a busy machine is no fault. `make test` asks for thirty examples, others for each tree, a
+# lone pytest for a few, `make hostile` for sixty times as many.
 hypothesis.settings.register_profile("all", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("hostile", deadline=None, max_examples=2_000)
 hypothesis.settings.register_profile("few", deadline=None, max_examples=2)

@@ -13,16 +13,15 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from heapq import nlargest
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 _parser: Any = import_module("re._parser")
 
-SIZES: Final = (16, 24, 36, 54, 81, 120, 180, 270, 400, 600, 1_000, 10_000, 30_000)
+SIZES: Final = (16, 24, 36, 54, 81, 120, 180, 270, 400, 600, 1_000, 10_000, 100_000)
 """In small steps at first, so that what is exponential is seen before it takes years."""
-_ALL_UP_TO: Final = 1_000  # longer are only the slowest texts of a pattern
-_SLOWEST: Final = 10
+_SLOWEST: Final = ((1_000, None), (10_000, 10), (100_000, 3))
+"""How many of a pattern's texts are tried up to which length, the slowest first; None is all."""
 METHODS: Final = frozenset(
     {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 )
@@ -195,8 +194,8 @@ def too_slow(
 def _too_slow(pattern: re.Pattern[Any], method: str, texts: Iterable[Pump], longest: int) -> str | None:
     costs = dict.fromkeys(texts, 0.0)
     for size in sorted({min(size, longest) for size in SIZES}):
-        tried = nlargest(_SLOWEST, costs, key=costs.__getitem__) if size > _ALL_UP_TO else costs
-        for pump in tried:
+        most = next(most for length, most in _SLOWEST if size <= length)
+        for pump in sorted(costs, key=costs.__getitem__, reverse=True)[:most]:
             costs[pump] = cost = _cpu_s(pattern, method, pump.text(size))
             if cost > max(_LEAST_S, size * _BOUND_S):
                 return f"{method} of {size:,} characters like {pump}: {cost:.2f} s of CPU"
