@@ -379,7 +379,7 @@ _SIGNED: Final = "/storage/v1/object/sign/"
 
 
 class Claim(Struct, frozen=True):
-    """A run that this worker executes until its lease ends; `started` is its event `run.started`."""
+    """A run that this worker executes until its lease ends."""
 
     run_id: UUID
     thread_id: UUID
@@ -391,4 +391,3 @@ class Claim(Struct, frozen=True):
     deadline_at_ms: int
     left_s: float
     request: RunRequest
-    started: str

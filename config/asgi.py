@@ -15,6 +15,7 @@ from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallab
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import get_resolver, path, re_path  # noqa: E402
 
+from agents import offers  # noqa: E402
 from agents.api.sockets import NoSuchSocket, RunConsumer  # noqa: E402
 from agents.intake import stream_slots  # noqa: E402
 from config import database  # noqa: E402
@@ -51,6 +52,7 @@ _BACKGROUND_TASKS = (
     load.count_for_ever,
     keep_warm,
     key_openings.write_for_ever,
+    offers.listen_for_ever,
     rate_limits.sync_for_ever,
     stream_slots.obey_for_ever,
     stream_slots.renew_for_ever,

@@ -12,10 +12,11 @@ from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 
-from agents import requests, wakeup
+from agents import offers, requests, wakeup
 from agents.intake import approvals, new_messages, request_limits
 from agents.intake.redacted_request import redact_request
 from agents.json_schemas import answer_format
+from agents.offers import Assignment
 from agents.providers.base import first_unsupported
 from agents.requests import RunRequest, ToolUse
 from agents.spending import budget_checks
@@ -69,11 +70,13 @@ async def start_run(
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
         return repeated
     prepared = await prepare_run(request, owner_id=owner_id, thread_id=thread_id)
+    assignment: Assignment | None = None
     try:
         with recent_starts.expecting_reader(prepared.run_id):
             if starts_thread and not (copied_from or prepared.needs_transaction):
-                written = await acceptance.insert_in_new_thread(prepared.arguments)
-                in_the_way = list[UUID]()
+                assignment = await offers.find_assignment(thread_id)
+                row = prepared.arguments | (assignment.columns if assignment else {})
+                written, in_the_way = await acceptance.insert_in_new_thread(row), list[UUID]()
             else:
                 async with database.connection() as connection:
                     written, in_the_way = await _write(connection, prepared, copied_from)
@@ -82,8 +85,11 @@ async def start_run(
         if repeated is None:
             raise run_id_already_used() from None
         return repeated
-    wakeup.wake_workers(prepared.run_id)
-    recent_starts.remember(prepared.head(written.created_at_ms), written.queued)
+    if assignment:
+        assignment.deliver(prepared.arguments, written)
+    else:
+        wakeup.wake_workers(prepared.run_id)
+    recent_starts.remember(prepared.head(written.created_at_ms), written)
     # Not while a connection is held: all requests could wait for one more.
     for live_id in in_the_way:
         await cancel_run(live_id)

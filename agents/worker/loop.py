@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from contextvars import Context
 from typing import Final
@@ -20,13 +20,14 @@ import msgspec
 import structlog
 from django.conf import settings
 
-from agents import requests, wakeup
+from agents import offers, requests, wakeup
 from agents.providers import http
 from agents.requests import Claim
 from agents.runtimes.harness.folder_cleanup import keep_removing_folders
 from agents.runtimes.plugins.connection import connect_for_ever as connect_plugins
 from agents.runtimes.runner_sources import add_sources
 from agents.tools import mcp
+from agents.worker.assignments import Assignments
 from agents.worker.execution import Execution
 from agents.worker.lease_keeper import LeaseKeeper, Renewal
 from agents.worker.strays import Strays
@@ -45,8 +46,7 @@ from conversations.runs.leases import HeldRun
 from conversations.runs.settling import Due, Settler
 from conversations.runs.sweeper import sweep_for_ever
 from conversations.upkeep.rounds import upkeep_for_ever
-from prompts import app_settings
-from prompts.wordings.active import ActivePrompts, get_active_prompts
+from prompts.wordings.active import get_effective_prompts
 
 logger = structlog.get_logger(__name__)
 
@@ -75,11 +75,21 @@ class Worker:
         self._missed_at = 0.0
         self._held_by: UUID | None = None
         self._running: dict[UUID, tuple[Execution, asyncio.Task[None]]] = {}
+        self._assignments = Assignments(self.name, free=self._free, start=self._start_assigned)
 
     def wake(self) -> None:
         """Look for runs now; may be called from any thread of the process."""
         with suppress(RuntimeError):  # the loop is closing: another worker will look
             self._loop.call_soon_threadsafe(self._news.set)
+
+    def room(self) -> int:
+        """Return how many runs may be assigned to it now (`agents.offers`)."""
+        return self._assignments.room()
+
+    def take(self, runs: list[leases.AssignedRun]) -> None:
+        """Execute runs that are assigned to it; may be called from any thread of the process."""
+        with suppress(RuntimeError):  # the loop is closing: their leases lapse
+            self._loop.call_soon_threadsafe(self._assignments.take, runs)
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Work until `stop`, then drain: make no new claims, and give the running ones DRAIN_S."""
@@ -103,10 +113,12 @@ class Worker:
         keeper = LeaseKeeper(self.name, self._executed, self._on_renewed)
         keeper.start()
         claiming = asyncio.create_task(self._claim_for_ever())
+        offering = asyncio.create_task(self._assignments.offer_for_ever())
         logger.info("worker ready", worker=self.name, capacity=self._capacity)
         await stop.wait()
         self._is_stopping = True
         self._news.set()
+        await cancellation.cancel_all([offering])
         await asyncio.wait({claiming}, timeout=_LAST_CLAIM_S)  # one that is cut off may be committed
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)
@@ -131,10 +143,10 @@ class Worker:
 
     async def _claim_some(self) -> bool:
         """Claim as many runs as there is room for; return whether there may be more."""
-        limit = min(_AT_ONCE, self._capacity - len(self._running))
+        limit = min(_AT_ONCE, self._free())
         if limit <= 0:
             return False
-        prompts = await _prompts()
+        prompts = await get_effective_prompts()
         rows = await leases.claim(
             worker=self.name,
             limit=limit,
@@ -152,7 +164,18 @@ class Worker:
         announcements.announce_soon(started)
         return len(rows) == limit
 
-    def _read(self, row: leases.ClaimedRun) -> Claim | None:
+    def _free(self) -> int:
+        return 0 if self._is_stopping else self._capacity - len(self._running)
+
+    def _start_assigned(self, run: leases.AssignedRun, system: str) -> None:
+        if run.run_id in self._running:
+            return
+        if self._is_stopping:
+            cancellation.run_detached(self._give_back([HeldRun(run.run_id, run.fence)]))
+        elif (claim := self._read(run)) is not None:
+            self._start(claim, system)
+
+    def _read(self, row: leases.ClaimedRun | leases.AssignedRun) -> Claim | None:
         """Return the claim of a run, or give up one whose request a newer release may have stored."""
         try:
             request = requests.load(row.request)
@@ -160,7 +183,7 @@ class Worker:
             logger.error("stored request is unreadable", run_id=row.run_id.hex, error=str(error))
             self._strays.add(HeldRun(row.run_id, row.fence))
             return None
-        return Claim(*row[:9], request, row.started)
+        return Claim(*row[:9], request)
 
     def _start(self, claim: Claim, system: str) -> None:
         execution = Execution(claim, self._writer, system, worker=self.name)
@@ -205,7 +228,9 @@ class Worker:
                 execution.stop("cancelled")
         if missed and renewal.late_s > settings.LEASE_S:
             cancellation.run_detached(self._exonerate({held.run_id for held in missed}, renewal.late_s))
-        self._strays.settle_soon(renewal.held.keys() - running.keys())
+        unknown = renewal.held.keys() - running.keys()
+        self._assignments.look_for_lost(unknown)
+        self._strays.settle_soon(unknown)
 
     async def _exonerate(self, lost: Set[UUID], late_s: float) -> None:
         """Blame only the run that blocked the loop, if one did, for the lost leases."""
@@ -239,19 +264,17 @@ class Worker:
         for execution, _ in left:
             execution.abandon()
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)
-        abandoned = [_held(execution) for execution, _ in left]
-        await Settler().settle_all(Due(run_id, fence, "worker_stopped") for run_id, fence in abandoned)
+        runs = [_held(execution) for execution, _ in left]
+        with suppress(Exception):  # the database is away: what else was assigned is lost with its lease
+            runs = await leases.fetch_held(self.name)
+        await self._give_back(runs)
+
+    async def _give_back(self, runs: Iterable[HeldRun]) -> None:
+        await Settler().settle_all(Due(run_id, fence, "worker_stopped") for run_id, fence in runs)
 
 
 def _held(execution: Execution) -> HeldRun:
     return HeldRun(execution.claim.run_id, execution.claim.fence)
-
-
-async def _prompts() -> ActivePrompts:
-    """Return the prompts of the runs that start now; none if the prompt mode is passthrough."""
-    if await app_settings.aget("prompt_mode") == "passthrough":
-        return ActivePrompts("", ())
-    return await get_active_prompts()
 
 
 _current: Worker | None = None
@@ -263,10 +286,12 @@ async def serve_worker(stop: asyncio.Event) -> None:
     _current = Worker(settings.WORKER_CAPACITY)
     try:
         wakeup.register_worker(_current.wake)
+        offers.register_worker(_current)
         with watchdog.watch(_current):
             await _current.serve(stop)
     finally:
         wakeup.register_worker(None)
+        offers.register_worker(None)
         _current = None
 
 

@@ -1,7 +1,8 @@
 """Accept runs: threads, messages, rows and `run.queued` in one statement (promise P1).
 
-Runs that start threads of their own are accepted together when they arrive together; one in a thread
-that exists may have to wait for its lock, and is accepted alone.
+Runs that start threads of their own are accepted together when they arrive together, and may be claimed
+at once, because nothing in their threads goes before them; one in a thread that exists may have to wait
+for its lock, and is accepted alone.
 """
 
 from __future__ import annotations
@@ -69,13 +70,15 @@ WITH thread AS (
             WHERE live.thread_id = %(thread_id)s AND live.status IN ('queued', 'running')))))
     FROM run RETURNING events::text
 )
-SELECT floor(extract(epoch FROM created_at) * 1000)::bigint, queued.events FROM run, queued
+SELECT floor(extract(epoch FROM created_at) * 1000)::bigint, 1, queued.events FROM run, queued
 """
 _START_NEW: Final = """
 WITH starting AS (
-    SELECT * FROM json_to_recordset(%(starting)s) AS starting(run_id uuid, owner_id uuid, thread_id uuid,
+    SELECT *, worker <> '' AS is_claimed, clock_timestamp() AS now
+    FROM json_to_recordset(%(starting)s) AS starting(run_id uuid, owner_id uuid, thread_id uuid,
         title text, count int, client_run_id text, digest text, request_id text, dialect text,
-        model text, request jsonb, queue_limit_s float8, deadline_s int, stored bool)
+        model text, request jsonb, queue_limit_s float8, deadline_s int, stored bool,
+        worker text, lease_s float8, prompt_versions jsonb)
 ), thread AS (
     INSERT INTO conversations_thread (id, owner_id, title, last_seq, updated_at, head_run_id)
     SELECT thread_id, owner_id, title, count,
@@ -83,28 +86,45 @@ WITH starting AS (
         CASE WHEN stored THEN run_id END FROM starting
 ), run AS (
     INSERT INTO conversations_run (id, owner_id, thread_id, thread_seq, client_run_id, request_digest,
-        request_id, dialect, model, request, deadline_at, deadline_s, stored)
+        request_id, dialect, model, request, deadline_at, deadline_s, stored,
+        status, worker, attempt, fence, lease_until, started_at, prompt_versions)
     SELECT run_id, owner_id, thread_id, 1, client_run_id, digest, request_id, dialect, model, request,
-        clock_timestamp() + make_interval(secs => queue_limit_s), deadline_s, stored FROM starting
-    RETURNING id, floor(extract(epoch FROM created_at) * 1000)::bigint AS created_at_ms
+        now + make_interval(secs => CASE WHEN is_claimed THEN deadline_s ELSE queue_limit_s END),
+        deadline_s, stored, CASE WHEN is_claimed THEN 'running' ELSE 'queued' END, worker,
+        is_claimed::int, is_claimed::int,
+        CASE WHEN is_claimed THEN now + make_interval(secs => lease_s) END,
+        CASE WHEN is_claimed THEN now END,
+        CASE WHEN is_claimed THEN coalesce(request->'prompts', prompt_versions) ELSE '[]' END
+    FROM starting
+    RETURNING id, status = 'running' AS is_claimed,
+        floor(extract(epoch FROM created_at) * 1000)::bigint AS created_at_ms,
+        floor(extract(epoch FROM deadline_at) * 1000)::bigint AS deadline_at_ms,
+        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at_ms
 ), message AS (
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
         metadata)
     SELECT id, owner_id, thread_id, run_id, seq, role, content, client_id, metadata
     FROM json_populate_recordset(NULL::conversations_message, %(messages)s)
-), queued AS (
+), logged AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
-    SELECT id, 1, 1, json_build_array(json_build_array(
-        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-        json_build_object('type', 'run.queued', 'position', 0)))
-    FROM run RETURNING run_id, events::text
+    SELECT id, 1, 1 + is_claimed::int, CASE WHEN is_claimed THEN json_build_array(
+        json_build_array(at_ms, json_build_object('type', 'run.queued', 'position', 0)),
+        json_build_array(at_ms, json_build_object(
+            'type', 'run.started', 'attempt', 1, 'deadline_at', deadline_at_ms))
+    ) ELSE json_build_array(
+        json_build_array(at_ms, json_build_object('type', 'run.queued', 'position', 0))
+    ) END
+    FROM run RETURNING run_id, last_seq, events::text
 )
-SELECT id, created_at_ms, queued.events FROM run JOIN queued ON run_id = id
+SELECT id, created_at_ms, logged.last_seq, logged.events, deadline_at_ms
+FROM run JOIN logged ON run_id = id
 """
 _OF_RUN: Final = (
     *("run_id", "owner_id", "thread_id", "title", "count", "client_run_id", "digest"),
     *("request_id", "dialect", "model", "queue_limit_s", "deadline_s", "stored"),
+    *("worker", "lease_s", "prompt_versions"),
 )
+_UNCLAIMED: Final = {"worker": "", "lease_s": 0, "prompt_versions": []}
 _LOCK_THREAD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(thread_id)s::text, 0))"
 _LIVE: Final = """
 SELECT id FROM conversations_run
@@ -121,10 +141,15 @@ WHERE id = %s AND status IN ('queued', 'running') RETURNING status, fence
 
 
 class InsertedRun(NamedTuple):
-    """What the database says of a run that it has written; `queued` is the body of its first batch."""
+    """What the database says of a run that it has written: its first batch, which ends with `last_seq`.
+
+    The deadline is that of a run that was claimed.
+    """
 
     created_at_ms: int
-    queued: str
+    last_seq: int
+    events: str
+    deadline_at_ms: int = 0
 
 
 async def insert_run(connection: AsyncConnection[Any], row: dict[str, Any]) -> InsertedRun | None:
@@ -148,14 +173,18 @@ async def _insert_new(rows: list[dict[str, Any]]) -> list[InsertedRun]:
 
 
 def _starting(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in _OF_RUN} | {"request": sql.raw_json(row["request"])}
+    given = _UNCLAIMED | row
+    return {name: given[name] for name in _OF_RUN} | {"request": sql.raw_json(row["request"])}
 
 
 _new_runs: Final = sql.Grouped(_insert_new, most=_TOGETHER)
 
 
 async def insert_in_new_thread(row: dict[str, Any]) -> InsertedRun:
-    """Write a run and the thread that starts with it, together with others that arrive now."""
+    """Write a run and the thread that starts with it, together with others that arrive now.
+
+    With a `worker` it is claimed for that one, as `leases.claim` does, for `lease_s` at first.
+    """
     return await _new_runs.call(row)
 
 

@@ -41,6 +41,22 @@ class ClaimedRun(NamedTuple):
     started: str
 
 
+class AssignedRun(NamedTuple):
+    """A run that was accepted for a worker, and the ids of the prompt versions that it uses."""
+
+    run_id: UUID
+    thread_id: UUID
+    owner_id: UUID
+    thread_seq: int
+    attempt: int
+    fence: int
+    last_seq: int
+    deadline_at_ms: int
+    left_s: float
+    request: str
+    version_ids: list[int]
+
+
 _CLAIM_STATEMENT: Final = """
 WITH ready AS (
     SELECT id, owner_id, created_at,
@@ -83,6 +99,17 @@ SELECT id, thread_id, owner_id, thread_seq, attempt, fence, seq,
     extract(epoch FROM deadline_at - clock_timestamp())::float8, request::text, started.events
 FROM claimed JOIN started ON started.run_id = claimed.id
 """
+_ASSIGNED: Final = """
+SELECT run.id, thread_id, owner_id, thread_seq, attempt, fence, first.last_seq,
+    floor(extract(epoch FROM deadline_at) * 1000)::bigint,
+    extract(epoch FROM deadline_at - clock_timestamp())::float8, request::text,
+    jsonb_path_query_array(prompt_versions, '$[*].version_id')
+FROM conversations_run run JOIN conversations_eventbatch first ON run_id = run.id AND first_seq = 1
+WHERE run.id = ANY(%s) AND worker = %s AND status = 'running' AND fence = 1 AND first.last_seq = 2
+    AND NOT EXISTS (
+        SELECT FROM conversations_eventbatch more WHERE more.run_id = run.id AND more.first_seq > 2
+    )
+"""
 _VERSIONS: Final = "%(prompt_versions)s::jsonb"
 _VERSIONS_SPLIT: Final = """(
         SELECT coalesce(jsonb_agg(CASE WHEN
@@ -124,6 +151,19 @@ async def claim(
     except UniqueViolation:  # another worker claimed a run of the same thread at the same moment
         return []
     return [ClaimedRun(*row) for row in rows]
+
+
+async def fetch_assigned(run_ids: Iterable[UUID], *, worker: str) -> list[AssignedRun]:
+    """Return those of the runs that were accepted for this worker and have no event of its own yet."""
+    return [AssignedRun(*row) for row in await sql.every(_ASSIGNED, (list(run_ids), worker))]
+
+
+_HELD: Final = "SELECT id, fence FROM conversations_run WHERE worker = %s AND status = 'running'"
+
+
+async def fetch_held(worker: str) -> list[HeldRun]:
+    """Return the runs that this worker holds."""
+    return [HeldRun(*row) for row in await sql.every(_HELD, (worker,))]
 
 
 _RENEW: Final = """

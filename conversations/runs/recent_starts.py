@@ -17,6 +17,7 @@ from conversations.identifiers import uuid_of
 from conversations.log import follow
 from conversations.log.batches import Batch
 from conversations.runs import client_queries
+from conversations.runs.acceptance import InsertedRun
 from conversations.runs.client_queries import RunRow
 
 _heads: Final[dict[UUID, tuple[float, RunRow]]] = {}
@@ -38,15 +39,12 @@ def expecting_reader(run_id: UUID) -> Iterator[None]:
         raise
 
 
-def remember(head: RunRow, queued: str) -> None:
-    """Keep the head of a run that is committed now, and its first batch, unless it is not to be stored.
-
-    `queued` is the body of that batch.
-    """
+def remember(head: RunRow, written: InsertedRun) -> None:
+    """Keep the first batch of a run that is committed now; its head too, if it is to be stored."""
     hub = follow.started_hub()
     if hub is None:
         return
-    hub.push(Batch(head.run_id, 1, 1, queued))
+    hub.push(Batch(head.run_id, 1, written.last_seq, written.events))
     if head.stored:
         now = time.monotonic()
         _heads[head.run_id] = now + follow.EXPECTED_S, head

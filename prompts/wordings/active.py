@@ -16,6 +16,7 @@ from uuid import UUID
 
 from config import sql
 from config.cache import CachedValue
+from prompts import app_settings
 from prompts.models import PromptKind, PromptVersion
 
 _KINDS: Final = (PromptKind.AGENT_SYSTEM, PromptKind.AGENT_TOOLS)  # in the order of the message
@@ -93,6 +94,13 @@ class ActivePrompts:
             for part in self.parts
         )
 
+    def choose_versions(self, thread_id: UUID) -> list[ActiveVersion]:
+        """Return the versions of which `choose_system` makes the message."""
+        return [
+            part.other if part.other and part.gives_other(thread_id) else part.version
+            for part in self.parts
+        ]
+
     def as_json(self) -> list[dict[str, Any]]:
         """Return the versions, for a JSON column."""
         return [asdict(version) for version in self.versions]
@@ -111,8 +119,15 @@ class ActivePrompts:
 
 
 async def get_active_prompts() -> ActivePrompts:
-    """Return the prompts of runs that start now; cached for half a second."""
+    """Return the active prompts; cached for half a second."""
     return await _cache.get()
+
+
+async def get_effective_prompts() -> ActivePrompts:
+    """Return the prompts of runs that start now; none if the prompt mode is passthrough."""
+    if await app_settings.aget("prompt_mode") == "passthrough":
+        return ActivePrompts("", ())
+    return await get_active_prompts()
 
 
 def read_system_message(*, overrides: dict[str, str] | None = None) -> str:

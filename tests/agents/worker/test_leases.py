@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from agents import offers
 from agents.worker.execution import Execution
 from config import database
 from conversations.models import Run
@@ -17,6 +18,10 @@ from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel
 from tests.support.fakes.mcp_host import wait_until
 from tests.support.long_runs import slowly, sweep_elsewhere
+
+
+async def nobody_offers(_: UUID) -> None:
+    """No worker has room: the run waits until one claims it."""
 
 
 def _statuses(run_id: str) -> tuple[str, int, int]:
@@ -60,6 +65,7 @@ def test_a_claim_whose_answer_is_lost_goes_back_to_the_queue_and_is_no_loss(
             raise ConnectionError("the answer is lost")
         return claimed
 
+    monkeypatch.setattr(offers, "find_assignment", nobody_offers)
     monkeypatch.setattr(leases, "claim", lose_first)
     accepted = client.start("hello", model="demo", enable_exercise_search=False)
     wait_until(lambda: lost)
@@ -102,6 +108,7 @@ def test_a_request_that_a_worker_cannot_read_costs_only_its_run_the_attempt(
         unreadable.append(spoilt.run_id)
         return [run._replace(request='{"dialect": 1}') if run is spoilt else run for run in claimed]
 
+    monkeypatch.setattr(offers, "find_assignment", nobody_offers)
     monkeypatch.setattr(leases, "claim", claim_two_and_spoil_one)
     clients = make_client(), make_client()
     owners = {client.user.pk for client in clients}

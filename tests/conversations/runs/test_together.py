@@ -182,7 +182,7 @@ def test_runs_that_start_together_have_a_thread_each_or_the_error_that_is_theirs
         assert (said.seq, said.content, said.metadata) == (1, row["title"], {"run": row["title"]})
         queued = EventBatch.objects.get(run_id=run.id, first_seq=1)
         stored: Any = queued.events
-        assert json.loads(written.queued) == stored
+        assert json.loads(written.events) == stored
         assert stored[0][1] == {"type": "run.queued", "position": 0}
         assert written.created_at_ms == int(run.created_at.timestamp() * 1000)
     assert not Thread.objects.filter(pk=rows[1]["thread_id"]).exists()

@@ -14,10 +14,14 @@ from tests.pure import clockwork
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When workers were notified; a server of other tests may notify of other things meanwhile."""
     found: list[float] = []
-    monkeypatch.setattr(
-        notifications, "notify", lambda *_: found.append(asyncio.get_running_loop().time())
-    )
+
+    def notify(group: str, message: notifications.Message) -> None:
+        if (group, message) == (wakeup.WORKERS, {"wake": True}):
+            found.append(asyncio.get_running_loop().time())
+
+    monkeypatch.setattr(notifications, "notify", notify)
     return found
 
 

@@ -1,0 +1,157 @@
+"""Offers: which worker has room, so that a run can be accepted and claimed for it by one statement.
+
+A worker says twice a second how many more runs it takes. A web process that accepts a run in a thread of
+its own then assigns it to the worker with the most room, and the notification that would wake a worker
+brings the claim: nobody has to look for the run (DESIGN §2).
+
+Nothing depends on it. An offer lapses after a second, and without one the run waits in the queue as
+ever. A claim that does not arrive is found by its worker when it renews its leases. The first lease is
+short, so that a worker that has gone costs a run seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from django.conf import settings
+
+from config.coordination import notifications
+from conversations.runs.acceptance import InsertedRun
+from conversations.runs.leases import AssignedRun
+from prompts.wordings.active import ActiveVersion, get_effective_prompts
+
+OFFERS: Final = "offers"
+"""The group of notifications by which workers offer room to web processes."""
+EVERY_S: Final = 0.5
+_LAPSES_S: Final = 1.2
+_FIRST_LEASE_S: Final = 5.0
+_LONGEST: Final = 64 * 1024  # bytes of a request that a notification carries
+
+
+class LocalWorker(Protocol):
+    """The worker of this process."""
+
+    @property
+    def name(self) -> str: ...
+
+    def room(self) -> int:
+        """Return how many more runs may be assigned to it now."""
+
+    def take(self, runs: list[AssignedRun]) -> None:
+        """Execute the runs; may be called from any thread of the process."""
+
+
+@dataclass(slots=True)
+class _Offer:
+    room: int
+    until: float
+
+
+_local: LocalWorker | None = None
+_offers: Final[dict[str, _Offer]] = {}
+_waiting: Final[dict[str, list[AssignedRun]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The worker that a run is accepted for, and the prompt versions that it uses."""
+
+    worker: str
+    versions: tuple[ActiveVersion, ...]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return what `acceptance.insert_in_new_thread` needs beside the run."""
+        return {
+            "worker": self.worker,
+            "lease_s": min(settings.LEASE_S, _FIRST_LEASE_S),
+            "prompt_versions": [asdict(version) for version in self.versions],
+        }
+
+    def deliver(self, row: dict[str, Any], written: InsertedRun) -> None:
+        """Bring the run to its worker, once it is committed."""
+        run = AssignedRun(
+            row["run_id"],
+            row["thread_id"],
+            row["owner_id"],
+            thread_seq=1,
+            attempt=1,
+            fence=1,
+            last_seq=written.last_seq,
+            deadline_at_ms=written.deadline_at_ms,
+            left_s=float(row["deadline_s"]),
+            request=row["request"],
+            version_ids=[version.version_id for version in self.versions],
+        )
+        if _local is not None and _local.name == self.worker:
+            _local.take([run])
+            return
+        waiting = _waiting.setdefault(self.worker, [])
+        waiting.append(run)
+        if len(waiting) == 1:  # those of one statement go together
+            asyncio.get_running_loop().call_soon(_send, self.worker)
+
+
+def _send(worker: str) -> None:
+    short, long = list[AssignedRun](), list[UUID]()
+    for run in _waiting.pop(worker):
+        if len(run.request) < _LONGEST and notifications.carries(len(run.request)):
+            short.append(run)
+        else:
+            long.append(run.run_id)
+    notifications.notify(group_of(worker), {"runs": short, "to_read": long})
+
+
+def register_worker(worker: LocalWorker | None) -> None:
+    """Register the worker of this process, which is offered everything first; None when it ends."""
+    global _local
+    _local = worker
+
+
+async def find_assignment(thread_id: UUID) -> Assignment | None:
+    """Return to whom a run that starts this thread now is given; None if no worker offers room."""
+    worker = _take()
+    if worker is None:
+        return None
+    prompts = await get_effective_prompts()
+    return Assignment(worker, tuple(prompts.choose_versions(thread_id)))
+
+
+def _take() -> str | None:
+    if _local is not None:
+        return _local.name if _local.room() > 0 else None
+    now = time.monotonic()
+    live = [name for name, offer in _offers.items() if offer.room > 0 and offer.until > now]
+    if not live:
+        return None
+    best = max(live, key=lambda name: _offers[name].room)
+    _offers[best].room -= 1
+    return best
+
+
+def group_of(worker: str) -> str:
+    """Return the group of notifications that only this worker listens to."""
+    return f"worker-{worker.rpartition(':')[2]}"
+
+
+def offer(worker: str, room: int) -> None:
+    """Tell the web processes that this worker takes so many more runs; 0 takes back what it offered."""
+    notifications.notify(OFFERS, {"worker": worker, "room": room})
+
+
+async def listen_for_ever() -> None:
+    """Hear the offers of workers; a web process does."""
+    await notifications.listen(OFFERS, _hear)
+
+
+def _hear(message: notifications.Message) -> None:
+    match message:
+        case {"worker": str(worker), "room": int(room)}:
+            now = time.monotonic()
+            for gone in [name for name, offer in _offers.items() if offer.until < now]:
+                del _offers[gone]
+            _offers[worker] = _Offer(room, now + _LAPSES_S)

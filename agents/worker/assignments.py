@@ -1,0 +1,106 @@
+"""The runs that web processes assign to this worker when they accept them; see `agents.offers`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Set
+from contextlib import suppress
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from agents import offers
+from config import database
+from config.coordination import notifications
+from config.process import cancellation
+from conversations.runs import leases
+from conversations.runs.leases import AssignedRun, HeldRun
+from prompts.wordings.active import compose_versions, get_effective_prompts
+
+logger = structlog.get_logger(__name__)
+
+_SHARE: Final = 4  # of the room is offered: several web processes may use the whole of one offer
+
+
+class Assignments:
+    """Offers room, and starts the runs that come of it: `start` is given the run and its system message.
+
+    `free` returns how many more runs the worker has places for, 0 while it stops.
+    """
+
+    def __init__(
+        self, worker: str, *, free: Callable[[], int], start: Callable[[AssignedRun, str], None]
+    ) -> None:
+        self._worker = worker
+        self._free = free
+        self._start = start
+        self._offered = 0
+        self._taken = 0
+        self._used_up = asyncio.Event()
+        self._unknown: Set[HeldRun] = frozenset()
+        self._is_reading = False
+
+    def room(self) -> int:
+        """Return how many runs may be assigned now."""
+        return self._free() // _SHARE
+
+    async def offer_for_ever(self) -> None:
+        """Offer room twice a second, and sooner when half of it is used up; at the end take it back."""
+        with notifications.subscribe(offers.group_of(self._worker), self._hear):
+            try:
+                while True:
+                    self._offered, self._taken = self.room(), 0
+                    self._used_up.clear()
+                    offers.offer(self._worker, self._offered)
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(offers.EVERY_S):
+                            await self._used_up.wait()
+            finally:
+                offers.offer(self._worker, 0)
+
+    def take(self, runs: list[AssignedRun]) -> None:
+        """Start runs that are assigned; call it on the loop."""
+        self._taken += len(runs)
+        if 2 * self._taken >= self._offered:
+            self._used_up.set()
+        cancellation.run_detached(self._begin_all(runs))
+
+    def look_for_lost(self, unknown: Set[HeldRun]) -> None:
+        """Read the runs that the worker holds and does not know, as it did not a second ago."""
+        lost = {held.run_id for held in unknown & self._unknown if held.fence == 1}
+        self._unknown = unknown
+        if lost and not self._is_reading:
+            self._is_reading = True
+            cancellation.run_detached(self._read(lost))
+
+    def _hear(self, message: notifications.Message) -> None:
+        match message:
+            case {"runs": list(runs), "to_read": list(run_ids)}:
+                self.take(msgspec.convert(runs, list[AssignedRun]))
+                if run_ids:
+                    cancellation.run_detached(self._read({UUID(run_id) for run_id in run_ids}))
+
+    async def _read(self, run_ids: Set[UUID]) -> None:
+        try:
+            await self._begin_all(await leases.fetch_assigned(run_ids, worker=self._worker))
+        except Exception as error:  # the next renewal of the leases finds them still unknown
+            database.log_failure(logger, "reading assigned runs failed", error)
+        finally:
+            self._is_reading = False
+
+    async def _begin_all(self, runs: Iterable[AssignedRun]) -> None:
+        for run in runs:
+            try:
+                await self._begin(run)
+            except Exception as error:
+                database.log_failure(logger, "starting an assigned run failed", error)
+
+    async def _begin(self, run: AssignedRun) -> None:
+        prompts = await get_effective_prompts()
+        chosen = [version.version_id for version in prompts.choose_versions(run.thread_id)]
+        if chosen == run.version_ids:
+            self._start(run, prompts.choose_system(run.thread_id))
+        else:  # they were changed a moment ago
+            self._start(run, await compose_versions(run.version_ids))
