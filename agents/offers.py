@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -45,14 +46,37 @@ class LocalWorker(Protocol):
         """Execute the runs; may be called from any thread of the process."""
 
 
-@dataclass(slots=True)
-class _Offer:
-    room: int
-    until: float
+class Offers:
+    """What the workers of other processes have offered, and how much of it is left."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: dict[str, tuple[int, float]] = {}
+
+    def hear(self, message: notifications.Message) -> None:
+        """Note an offer, which replaces the worker's last one."""
+        match message:
+            case {"worker": str(worker), "room": int(room)}:
+                self._left = self._fresh() | {worker: (room, self._clock() + _LAPSES_S)}
+
+    def take(self) -> str | None:
+        """Return the worker with the most room, which has less now; None if nobody has any."""
+        left = self._left = self._fresh()
+        if not left:
+            return None
+        worker, (room, until) = max(left.items(), key=lambda one: one[1])
+        if room <= 0:
+            return None
+        left[worker] = room - 1, until
+        return worker
+
+    def _fresh(self) -> dict[str, tuple[int, float]]:
+        now = self._clock()
+        return {worker: offer for worker, offer in self._left.items() if offer[1] > now}
 
 
 _local: LocalWorker | None = None
-_offers: Final[dict[str, _Offer]] = {}
+_offers: Final = Offers()
 _waiting: Final[dict[str, list[AssignedRun]]] = {}
 
 
@@ -114,23 +138,17 @@ def register_worker(worker: LocalWorker | None) -> None:
 
 async def find_assignment(thread_id: UUID) -> Assignment | None:
     """Return to whom a run that starts this thread now is given; None if no worker offers room."""
-    worker = _take()
+    worker = _choose_worker()
     if worker is None:
         return None
     prompts = await get_effective_prompts()
     return Assignment(worker, tuple(prompts.choose_versions(thread_id)))
 
 
-def _take() -> str | None:
-    if _local is not None:
-        return _local.name if _local.room() > 0 else None
-    now = time.monotonic()
-    live = [name for name, offer in _offers.items() if offer.room > 0 and offer.until > now]
-    if not live:
-        return None
-    best = max(live, key=lambda name: _offers[name].room)
-    _offers[best].room -= 1
-    return best
+def _choose_worker() -> str | None:
+    if _local is None:
+        return _offers.take()
+    return _local.name if _local.room() > 0 else None
 
 
 def group_of(worker: str) -> str:
@@ -145,13 +163,4 @@ def offer(worker: str, room: int) -> None:
 
 async def listen_for_ever() -> None:
     """Hear the offers of workers; a web process does."""
-    await notifications.listen(OFFERS, _hear)
-
-
-def _hear(message: notifications.Message) -> None:
-    match message:
-        case {"worker": str(worker), "room": int(room)}:
-            now = time.monotonic()
-            for gone in [name for name, offer in _offers.items() if offer.until < now]:
-                del _offers[gone]
-            _offers[worker] = _Offer(room, now + _LAPSES_S)
+    await notifications.listen(OFFERS, _offers.hear)

@@ -17,10 +17,11 @@ from config.coordination import notifications
 from config.process import cancellation
 from conversations.runs import leases
 from conversations.runs.leases import AssignedRun, HeldRun
-from prompts.wordings.active import compose_versions, get_effective_prompts
+from prompts.wordings.active import ActivePrompts, compose_versions, get_effective_prompts
 
 logger = structlog.get_logger(__name__)
 
+_REMEMBERED: Final = 1_024
 _SHARE: Final = 4  # of the room is offered: several web processes may use the whole of one offer
 
 
@@ -40,6 +41,7 @@ class Assignments:
         self._taken = 0
         self._used_up = asyncio.Event()
         self._unknown: Set[HeldRun] = frozenset()
+        self._begun: dict[UUID, None] = {}  # the latest, in their order: a notification may come twice
         self._is_reading = False
 
     def room(self) -> int:
@@ -99,8 +101,16 @@ class Assignments:
 
     async def _begin(self, run: AssignedRun) -> None:
         prompts = await get_effective_prompts()
+        system = await self._system(prompts, run)
+        if run.run_id in self._begun:
+            return
+        self._begun[run.run_id] = None
+        if len(self._begun) > _REMEMBERED:
+            del self._begun[next(iter(self._begun))]
+        self._start(run, system)
+
+    async def _system(self, prompts: ActivePrompts, run: AssignedRun) -> str:
         chosen = [version.version_id for version in prompts.choose_versions(run.thread_id)]
         if chosen == run.version_ids:
-            self._start(run, prompts.choose_system(run.thread_id))
-        else:  # they were changed a moment ago
-            self._start(run, await compose_versions(run.version_ids))
+            return prompts.choose_system(run.thread_id)
+        return await compose_versions(run.version_ids)  # they were changed a moment ago

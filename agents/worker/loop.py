@@ -168,8 +168,6 @@ class Worker:
         return 0 if self._is_stopping else self._capacity - len(self._running)
 
     def _start_assigned(self, run: leases.AssignedRun, system: str) -> None:
-        if run.run_id in self._running:
-            return
         if self._is_stopping:
             cancellation.run_detached(self._give_back([HeldRun(run.run_id, run.fence)]))
         elif (claim := self._read(run)) is not None:
