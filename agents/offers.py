@@ -1,7 +1,7 @@
 """Offers: which worker has room, so that a run can be accepted and claimed for it by one statement.
 
 A worker says twice a second how many more runs it takes. A web process that accepts a run in a thread of
-its own then assigns it to the worker with the most room, and the notification that would wake a worker
+its own then assigns it to one of those with room, and the notification that would wake a worker
 brings the claim: nobody has to look for the run (DESIGN §2).
 
 Nothing depends on it. An offer lapses after a second, and without one the run waits in the queue as
@@ -12,6 +12,7 @@ short, so that a worker that has gone costs a run seconds.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -60,13 +61,13 @@ class Offers:
                 self._left = self._fresh() | {worker: (room, self._clock() + _LAPSES_S)}
 
     def take(self) -> str | None:
-        """Return the worker with the most room, which has less now; None if nobody has any."""
+        """Return a worker, by chance, the more room the likelier; None if nobody has any."""
         left = self._left = self._fresh()
-        if not left:
+        rooms = [room for room, _ in left.values()]
+        if not any(rooms):
             return None
-        worker, (room, until) = max(left.items(), key=lambda one: one[1])
-        if room <= 0:
-            return None
+        (worker,) = random.choices(list(left), rooms)
+        room, until = left[worker]
         left[worker] = room - 1, until
         return worker
 

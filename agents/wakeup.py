@@ -60,8 +60,13 @@ def wake_workers(run_id: UUID) -> None:
     """
     if not wake_here():
         _bell.ring()
-        if settings.CELERY_BROKER_URL:
-            _publisher.publish(run_id.hex)
+        start_workers(run_id)
+
+
+def start_workers(run_id: UUID) -> None:
+    """Send the broker's message alone, for a run that a worker has already."""
+    if settings.CELERY_BROKER_URL and _wake is None:
+        _publisher.publish(run_id.hex)
 
 
 class _Bell:

@@ -87,6 +87,7 @@ async def start_run(
         return repeated
     if assignment:
         assignment.deliver(prepared.arguments, written)
+        wakeup.start_workers(prepared.run_id)
     else:
         wakeup.wake_workers(prepared.run_id)
     recent_starts.remember(prepared.head(written.created_at_ms), written)

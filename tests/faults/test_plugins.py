@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 FAKE = ROOT / "tests/agents/runtimes/plugins/fake_v1.py"
 OLD = "plugin:old/probe/default"
+OFFERED_S = 1.5  # for so long web processes may assign runs to a worker that stands still
 _RULES_S = 1.0  # workers know the rules as they were half a second ago
 _ENTER = """
 INSERT INTO agents_pluginruntime (name, identity, transport, url, command, args, directory, profile,
@@ -139,7 +140,8 @@ def test_runs_are_handed_to_the_worker_that_holds_the_runtime(
     holder = runtime.holder()
     frozen = part_of(stack, holder)
     (other,) = [part for part in stack.workers if part is not frozen]
-    frozen.freeze()  # so that the other one claims them all
+    frozen.freeze()  # so that the other one gets them all
+    time.sleep(OFFERED_S)
     before = _handed_over(other)
     runs = start(http, 10)
     wait_until(lambda: _handed_over(other) >= before + len(runs), what="handing over")
