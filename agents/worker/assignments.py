@@ -22,7 +22,8 @@ from prompts.wordings.active import ActivePrompts, compose_versions, get_effecti
 logger = structlog.get_logger(__name__)
 
 _REMEMBERED: Final = 1_024
-_SHARE: Final = 4  # of the room is offered: several web processes may use the whole of one offer
+_MOST: Final = 32  # in one offer: a worker that is too busy to renew it gets no more, the rest waits
+_SHARE: Final = 4  # of the free places are offered: several web processes may use up one offer
 
 
 class Assignments:
@@ -45,15 +46,16 @@ class Assignments:
         self._is_reading = False
 
     def room(self) -> int:
-        """Return how many runs may be assigned now."""
-        return self._free() // _SHARE
+        """Return how many more runs may be assigned until the next offer."""
+        return max(0, min(self._free() // _SHARE, _MOST) - self._taken)
 
     async def offer_for_ever(self) -> None:
         """Offer room twice a second, and sooner when half of it is used up; at the end take it back."""
         with notifications.subscribe(offers.group_of(self._worker), self._hear):
             try:
                 while True:
-                    self._offered, self._taken = self.room(), 0
+                    self._taken = 0
+                    self._offered = self.room()
                     self._used_up.clear()
                     offers.offer(self._worker, self._offered)
                     with suppress(TimeoutError):
