@@ -53,8 +53,14 @@ async def _notices(worker: Part, runs: int) -> None:
 
 
 def _written(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> Counter[str]:
-    """What was written between two looks."""
-    return Counter(f"{name} written after the lease" for name in before if before[name] != after[name])
+    """What was written between two looks: so many rows, and which of their columns."""
+    found = Counter[str]()
+    for name in before:
+        found[f"{name} written after the lease"] += len(before[name]) != len(after[name])
+        for old, new in zip(before[name], after[name], strict=False):
+            changed = [column for column in old._fields if getattr(old, column) != getattr(new, column)]
+            found[f"{name}, {', '.join(changed)} written after the lease"] += bool(changed)
+    return found
 
 
 async def _still_works(stack: Stack, books: Books) -> None:
