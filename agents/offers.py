@@ -6,7 +6,8 @@ brings the claim: nobody has to look for the run (DESIGN §2).
 
 Nothing depends on it. An offer lapses after a second, and without one the run waits in the queue as
 ever. A claim that does not arrive is found by its worker when it renews its leases. The first lease is
-short, so that a worker that has gone costs a run seconds.
+short, so that a worker that has gone costs a run seconds. And whoever can write to Redis can give no
+worker a run: offers and claims are signed, and what is not signed by us is read from the database.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 from uuid import UUID
 
+import msgspec
 from django.conf import settings
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from config.coordination import notifications
 from conversations.runs.acceptance import InsertedRun
@@ -57,7 +60,8 @@ class Offers:
     def hear(self, message: notifications.Message) -> None:
         """Note an offer, which replaces the worker's last one."""
         match message:
-            case {"worker": str(worker), "room": int(room)}:
+            case {"offer": bytes(said), "by": str(signature)} if _is_signed(said, signature):
+                worker, room = msgspec.msgpack.decode(said, type=tuple[str, int])
                 self._left = self._fresh() | {worker: (room, self._clock() + _LAPSES_S)}
 
     def take(self) -> str | None:
@@ -128,7 +132,30 @@ def _send(worker: str) -> None:
             short.append(run)
         else:
             long.append(run.run_id)
-    notifications.notify(group_of(worker), {"runs": short, "to_read": long})
+    said = msgspec.msgpack.encode(short)
+    message = {"runs": said, "by": _sign(said), "to_read": long}
+    notifications.notify(group_of(worker), message)
+
+
+def read_runs(message: notifications.Message) -> tuple[list[AssignedRun], set[UUID]]:
+    """Return the runs that a notification brings, and the ids of those to be read from the database."""
+    match message:
+        case {"runs": bytes(said), "by": str(signature), "to_read": list(to_read)}:
+            runs = msgspec.msgpack.decode(said, type=list[AssignedRun])
+            ids = set(msgspec.convert(to_read, list[UUID]))
+            return (
+                (runs, ids) if _is_signed(said, signature) else ([], ids | {run.run_id for run in runs})
+            )
+    return [], set()
+
+
+def _sign(said: bytes) -> str:
+    return salted_hmac(__name__, said, algorithm="sha256").hexdigest()
+
+
+def _is_signed(said: bytes, signature: str) -> bool:
+    """Return whether a process with our SECRET_KEY has said this."""
+    return constant_time_compare(_sign(said), signature)
 
 
 def register_worker(worker: LocalWorker | None) -> None:
@@ -159,7 +186,8 @@ def group_of(worker: str) -> str:
 
 def offer(worker: str, room: int) -> None:
     """Tell the web processes that this worker takes so many more runs; 0 takes back what it offered."""
-    notifications.notify(OFFERS, {"worker": worker, "room": room})
+    said = msgspec.msgpack.encode((worker, room))
+    notifications.notify(OFFERS, {"offer": said, "by": _sign(said)})
 
 
 async def listen_for_ever() -> None:

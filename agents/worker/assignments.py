@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
-import msgspec
 import structlog
 
 from agents import offers
@@ -21,6 +20,7 @@ from prompts.wordings.active import ActivePrompts, compose_versions, get_effecti
 
 logger = structlog.get_logger(__name__)
 
+_LAST_S: Final = 0.1
 _REMEMBERED: Final = 1_024
 _MOST: Final = 32  # in one offer: a worker that is too busy to renew it gets no more, the rest waits
 _SHARE: Final = 4  # of the free places are offered: several web processes may use up one offer
@@ -50,19 +50,24 @@ class Assignments:
         return max(0, min(self._free() // _SHARE, _MOST) - self._taken)
 
     async def offer_for_ever(self) -> None:
-        """Offer room twice a second, and sooner when half of it is used up; at the end take it back."""
-        with notifications.subscribe(offers.group_of(self._worker), self._hear):
-            try:
-                while True:
-                    self._taken = 0
-                    self._offered = self.room()
-                    self._used_up.clear()
-                    offers.offer(self._worker, self._offered)
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(offers.EVERY_S):
-                            await self._used_up.wait()
-            finally:
-                offers.offer(self._worker, 0)
+        """Offer room twice a second, and sooner when half of it is used up."""
+        while True:
+            self._taken = 0
+            self._offered = self.room()
+            self._used_up.clear()
+            offers.offer(self._worker, self._offered)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(offers.EVERY_S):
+                    await self._used_up.wait()
+
+    async def withdraw(self) -> None:
+        """Take back what was offered, and wait a moment for what is being accepted because of it."""
+        offers.offer(self._worker, 0)
+        await asyncio.sleep(_LAST_S)
+
+    async def listen_for_ever(self) -> None:
+        """Hear of runs that are assigned to this worker."""
+        await notifications.listen(offers.group_of(self._worker), self._hear)
 
     def take(self, runs: list[AssignedRun]) -> None:
         """Start runs that are assigned; call it on the loop."""
@@ -80,11 +85,11 @@ class Assignments:
             cancellation.run_detached(self._read(lost))
 
     def _hear(self, message: notifications.Message) -> None:
-        match message:
-            case {"runs": list(runs), "to_read": list(run_ids)}:
-                self.take(msgspec.convert(runs, list[AssignedRun]))
-                if run_ids:
-                    cancellation.run_detached(self._read({UUID(run_id) for run_id in run_ids}))
+        runs, to_read = offers.read_runs(message)
+        if runs:
+            self.take(runs)
+        if to_read:
+            cancellation.run_detached(self._read(to_read))
 
     async def _read(self, run_ids: Set[UUID]) -> None:
         try:

@@ -99,6 +99,7 @@ class Worker:
             for chore in (
                 self._writer.run(),
                 notifications.listen(wakeup.WORKERS, self._obey),
+                self._assignments.listen_for_ever(),
                 sweep_for_ever(),
                 upkeep_for_ever(),
                 refresh_for_ever(),
@@ -119,6 +120,7 @@ class Worker:
         self._is_stopping = True
         self._news.set()
         await cancellation.cancel_all([offering])
+        await self._assignments.withdraw()
         await asyncio.wait({claiming}, timeout=_LAST_CLAIM_S)  # one that is cut off may be committed
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from uuid import UUID
 
+import msgspec
 import pytest
 
+from agents import offers as module
 from agents.offers import EVERY_S, Offers
+from conversations.runs.leases import AssignedRun
+
+RUN = AssignedRun(UUID(int=1), UUID(int=2), UUID(int=3), 1, 1, 1, 2, 1_000, 60.0, "{}", [4])
 
 
 @pytest.fixture
@@ -22,22 +28,22 @@ def offers(now: list[float]) -> Offers:
 
 
 def test_room_is_used_up_evenly_and_then_the_run_waits(offers: Offers) -> None:
-    offers.hear({"worker": "host:1:a", "room": 3})
-    offers.hear({"worker": "host:2:b", "room": 2})
+    offers.hear(_offer("host:1:a", 3))
+    offers.hear(_offer("host:2:b", 2))
     assert Counter(offers.take() for _ in range(7)) == {"host:1:a": 3, "host:2:b": 2, None: 2}
 
 
 def test_the_latest_offer_counts_and_none_takes_it_back(offers: Offers) -> None:
-    offers.hear({"worker": "host:1:a", "room": 3})
-    offers.hear({"worker": "host:1:a", "room": 1})
+    offers.hear(_offer("host:1:a", 3))
+    offers.hear(_offer("host:1:a", 1))
     assert [offers.take(), offers.take()] == ["host:1:a", None]
-    offers.hear({"worker": "host:1:a", "room": 3})
-    offers.hear({"worker": "host:1:a", "room": 0})
+    offers.hear(_offer("host:1:a", 3))
+    offers.hear(_offer("host:1:a", 0))
     assert offers.take() is None
 
 
 def test_an_offer_lapses(offers: Offers, now: list[float]) -> None:
-    offers.hear({"worker": "host:1:a", "room": 3})
+    offers.hear(_offer("host:1:a", 3))
     now[0] += EVERY_S
     assert offers.take() == "host:1:a"
     now[0] += 2 * EVERY_S
@@ -45,8 +51,28 @@ def test_an_offer_lapses(offers: Offers, now: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [{"missed": True}, {"worker": "host:1:a"}, {"worker": 1, "room": 2}, {"room": 2}]
+    "message",
+    [
+        {"missed": True},
+        {"offer": msgspec.msgpack.encode(("host:1:a", 3))},
+        {"offer": msgspec.msgpack.encode(("host:1:a", 3)), "by": "0" * 64},
+    ],
 )
-def test_what_is_no_offer_is_passed_over(offers: Offers, message: dict[str, object]) -> None:
+def test_what_none_of_us_has_offered_is_passed_over(offers: Offers, message: dict[str, object]) -> None:
     offers.hear(message)
     assert offers.take() is None
+
+
+def test_runs_are_believed_from_us_alone_and_else_read_from_the_database() -> None:
+    said = msgspec.msgpack.encode([RUN])
+    to_read = [UUID(int=9).hex]
+    message = {"runs": said, "by": module._sign(said), "to_read": to_read}
+    assert module.read_runs(message) == ([RUN], {UUID(int=9)})
+    forged = message | {"runs": msgspec.msgpack.encode([RUN._replace(owner_id=UUID(int=8))])}
+    assert module.read_runs(forged) == ([], {RUN.run_id, UUID(int=9)})
+    assert module.read_runs({"missed": True}) == ([], set())
+
+
+def _offer(worker: str, room: int) -> dict[str, object]:
+    said = msgspec.msgpack.encode((worker, room))
+    return {"offer": said, "by": module._sign(said)}
