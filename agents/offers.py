@@ -7,7 +7,8 @@ brings the claim: nobody has to look for the run (DESIGN §2).
 Nothing depends on it. An offer lapses after a second, and without one the run waits in the queue as
 ever. A claim that does not arrive is found by its worker when it renews its leases. The first lease is
 short, so that a worker that has gone costs a run seconds. And whoever can write to Redis can give no
-worker a run: offers and claims are signed, and what is not signed by us is read from the database.
+worker a run: offers and claims are signed, and what is not signed by us is read from the database. So
+another Parley at the same Redis is not heard either.
 """
 
 from __future__ import annotations
@@ -150,11 +151,13 @@ def read_runs(message: notifications.Message) -> tuple[list[AssignedRun], set[UU
 
 
 def _sign(said: bytes) -> str:
-    return salted_hmac(__name__, said, algorithm="sha256").hexdigest()
+    """Sign it for the processes of this database; others may be connected to the same Redis."""
+    database = settings.DATABASES["default"]["NAME"]
+    return salted_hmac(f"{__name__} {database}", said, algorithm="sha256").hexdigest()
 
 
 def _is_signed(said: bytes, signature: str) -> bool:
-    """Return whether a process with our SECRET_KEY has said this."""
+    """Return whether a process with our SECRET_KEY and database has said this."""
     return constant_time_compare(_sign(said), signature)
 
 

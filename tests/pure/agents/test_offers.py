@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 from uuid import UUID
 
 import msgspec
 import pytest
+from django.utils.crypto import salted_hmac
 
 from agents import offers as module
 from agents.offers import EVERY_S, Offers
@@ -73,6 +75,13 @@ def test_runs_are_believed_from_us_alone_and_else_read_from_the_database() -> No
     assert module.read_runs({"missed": True}) == ([], set())
 
 
-def _offer(worker: str, room: int) -> dict[str, object]:
+def test_another_database_at_the_same_redis_is_not_heard(offers: Offers) -> None:
+    ours = _offer("host:1:a", 3)
+    theirs = salted_hmac("agents.offers another", ours["offer"], algorithm="sha256").hexdigest()
+    offers.hear(ours | {"by": theirs})
+    assert offers.take() is None
+
+
+def _offer(worker: str, room: int) -> dict[str, Any]:
     said = msgspec.msgpack.encode((worker, room))
     return {"offer": said, "by": module._sign(said)}
