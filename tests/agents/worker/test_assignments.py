@@ -20,6 +20,7 @@ from conversations.identifiers import uuid7
 from conversations.models import EventBatch, Run
 from conversations.runs import acceptance, leases
 from conversations.runs.leases import AssignedRun
+from prompts.allowances import budgets, quotas
 from prompts.wordings.active import ActivePrompts, read_recorded_message
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel, text
@@ -28,10 +29,22 @@ from tests.support.fakes.mcp_host import wait_until
 QUESTION: dict[str, Any] = {"model": "demo", "enable_exercise_search": False}
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests leave budgets and quotas, and a run that counts waits in the queue."""
+
+    async def none(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(budgets, "any_exist", none)
+    monkeypatch.setattr(quotas, "is_limited", none)
+
+
 @pytest.fixture
 def by_notification(server: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker of the session's server is taken for one of another process, which has offered room."""
     monkeypatch.setattr(offers, "_local", None)
+    monkeypatch.setattr(offers, "_LAPSES_S", 60.0)  # however busy the machine
     wait_until(lambda: offers._offers.take() is not None)
 
 
