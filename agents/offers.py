@@ -35,6 +35,7 @@ OFFERS: Final = "offers"
 EVERY_S: Final = 0.5
 _LAPSES_S: Final = 1.2
 _FIRST_LEASE_S: Final = 5.0
+_MOMENT_S: Final = 0.002
 _LONGEST: Final = 64 * 1024  # bytes of a request that a notification carries
 
 
@@ -120,15 +121,22 @@ class Assignment:
         if _local is not None and _local.name == self.worker:
             _local.take([run])
             return
-        waiting = _waiting.setdefault(self.worker, [])
-        waiting.append(run)
-        if len(waiting) == 1:  # those of one statement go together
-            asyncio.get_running_loop().call_soon(_send, self.worker)
+        if self.worker in _waiting:
+            _waiting[self.worker].append(run)
+        else:  # at once, and those of the moment after that together
+            _waiting[self.worker] = []
+            asyncio.get_running_loop().call_later(_MOMENT_S, _send_waiting, self.worker)
+            _send(self.worker, [run])
 
 
-def _send(worker: str) -> None:
+def _send_waiting(worker: str) -> None:
+    if runs := _waiting.pop(worker):
+        _send(worker, runs)
+
+
+def _send(worker: str, runs: list[AssignedRun]) -> None:
     short, long = list[AssignedRun](), list[UUID]()
-    for run in _waiting.pop(worker):
+    for run in runs:
         if len(run.request) < _LONGEST and notifications.carries(len(run.request)):
             short.append(run)
         else:
