@@ -132,7 +132,7 @@ class Front:
     def _nginx_but(self, old: psutil.Process | None) -> psutil.Process:
         """Wait until `nginx.pid` names a master other than the old one; return it."""
         file, known = self.folder / "nginx.pid", str(old.pid) if old else ""
-        _wait(lambda: file.exists() and file.read_text().strip() not in {"", known})
+        _wait(lambda: _text(file) not in {"", known})
         return psutil.Process(int(file.read_text()))
 
     def _nginx(self) -> tuple[str, ...]:
@@ -235,6 +235,13 @@ def _changed(text: str, changes: Mapping[str, str]) -> str:
             raise ValueError(f"{old!r} is not in the file")
         text = text.replace(old, new)
     return text
+
+
+def _text(file: Path) -> str:
+    """What is in the file; nothing while nginx moves it."""
+    with suppress(FileNotFoundError):
+        return file.read_text().strip()
+    return ""
 
 
 def _wait(ready: Callable[[], object]) -> None:
