@@ -33,6 +33,8 @@ from tests.support.fakes.fake_model import FakeModel
 
 FULL: Final = os.environ.get("FAULTS") == "full"
 SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))
+OFFERED_S: Final = 1.5
+"""For so long web processes may assign runs to a worker that has gone."""
 LEASE_S: Final = 10 if FULL else 3
 DRAIN_S: Final = 2
 # How much longer than promised things may take: machines are busy with other things, and with us.
@@ -199,13 +201,16 @@ class Stack:
         if not self.postgres.alive:
             self.postgres.start()
         everything = (self.redis, self.web, *self.workers, self.beat)
-        for part in everything:
+        broken = [part for part in everything if part.frozen or not part.alive]
+        for part in broken:
             if part.frozen:
                 part.thaw()
             if not part.alive:
                 part.launch()
         for part in everything:
             part.wait_ready()
+        if broken:
+            time.sleep(OFFERED_S)
 
 
 @contextmanager

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.faults import scenes
 from tests.faults.scenes import Books, numbered
-from tests.faults.stack import FULL, SLACK, Part, Stack
+from tests.faults.stack import FULL, OFFERED_S, SLACK, Part, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
@@ -96,6 +97,7 @@ def test_a_model_that_hangs_ends_the_run_visibly(stack: Stack, tally: Tally) -> 
     for worker in stack.workers:
         worker.kill()
         worker.start(**dict.fromkeys(PATIENCE, str(PATIENCE_S)))
+    time.sleep(OFFERED_S)
     try:
         asyncio.run(_hang(stack, tally))
     finally:

@@ -13,14 +13,13 @@ import httpx
 import pytest
 
 from benchmarks.ports import free_port
-from tests.faults.stack import Part, Stack, listens, wait_until
+from tests.faults.stack import OFFERED_S, Part, Stack, listens, wait_until
 from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 FAKE = ROOT / "tests/agents/runtimes/plugins/fake_v1.py"
 OLD = "plugin:old/probe/default"
-OFFERED_S = 1.5  # for so long web processes may assign runs to a worker that stands still
 _RULES_S = 1.0  # workers know the rules as they were half a second ago
 _ENTER = """
 INSERT INTO agents_pluginruntime (name, identity, transport, url, command, args, directory, profile,
