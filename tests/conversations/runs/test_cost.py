@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
@@ -196,6 +197,7 @@ def test_a_settled_run_of_a_lost_worker_costs_what_its_log_says() -> None:
 
 def test_a_worker_that_lost_its_lease_writes_no_cost(client: Client) -> None:
     thread = Thread.objects.create(owner=client.user)
+    later = timezone.now() + timedelta(hours=1)
     held = Run.objects.create(
         owner=client.user,
         thread=thread,
@@ -206,7 +208,8 @@ def test_a_worker_that_lost_its_lease_writes_no_cost(client: Client) -> None:
         request={},
         status="running",
         fence=7,
-        deadline_at=timezone.now(),
+        lease_until=later,
+        deadline_at=later,
         deadline_s=1,
     )
     used = Usage(10, 5, cost_usd=Decimal("0.25"))

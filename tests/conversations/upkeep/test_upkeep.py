@@ -39,7 +39,7 @@ def ended_run(client: Client, *, at_ms: int | None = None, **fields: Any) -> Run
     """A row of a run that has ended; its events are the test's to write."""
     thread = Thread.objects.create(owner=client.user, last_seq=1)
     now = timezone.now()
-    fields = {"status": "completed", "finished_at": now, "request": {}, "last_seq": 1} | fields
+    ended = {"status": "completed", "finished_at": now, "deadline_at": now, "last_seq": 1}
     return Run.objects.create(
         id=uuid7(at_ms),
         owner=client.user,
@@ -48,9 +48,9 @@ def ended_run(client: Client, *, at_ms: int | None = None, **fields: Any) -> Run
         request_id=uuid4().hex,
         dialect="text",
         model="global:demo",
-        deadline_at=now,
+        request={},
         deadline_s=1,
-        **fields,
+        **(ended | fields),
     )
 
 
@@ -190,12 +190,19 @@ def test_many_runs_are_folded_together_and_twice_is_once(client: Client) -> None
 
 
 def test_a_live_run_is_not_folded(client: Client) -> None:
-    run = ended_run(client, status="queued", finished_at=None, cancel_requested_at=None)
+    late = timezone.now() + timedelta(hours=1)
+    held: dict[str, Any] = {
+        "worker": "elsewhere",
+        "attempt": 1,
+        "fence": 1,
+        "lease_until": late,
+        "deadline_at": late,
+    }
+    run = ended_run(client, status="running", finished_at=None, **held)
     store(run.id, said(5)[:4])
-    Run.objects.filter(pk=run.pk).update(deadline_at=timezone.now() + timedelta(hours=1))
     assert fold(run) == 0
-    assert len(spans(run.id)) >= 1
-    client.http.post(f"/api/v1/agent/runs/{run.id.hex}/cancel")
+    assert len(spans(run.id)) == 4
+    Run.objects.filter(pk=run.pk).delete()
 
 
 def test_a_gap_is_not_folded_over_and_what_cannot_be_read_stays(client: Client) -> None:
