@@ -27,7 +27,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from config.coordination import notifications
 from conversations.runs.acceptance import InsertedRun
-from conversations.runs.leases import AssignedRun
+from conversations.runs.leases import AssignedRun, ClaimedRun
 from prompts.wordings.active import ActiveVersion, get_effective_prompts
 
 OFFERS: Final = "offers"
@@ -105,7 +105,7 @@ class Assignment:
 
     def deliver(self, row: dict[str, Any], written: InsertedRun) -> None:
         """Bring the run to its worker, once it is committed."""
-        run = AssignedRun(
+        run = ClaimedRun(
             row["run_id"],
             row["thread_id"],
             row["owner_id"],
@@ -116,17 +116,17 @@ class Assignment:
             deadline_at_ms=written.deadline_at_ms,
             left_s=float(row["deadline_s"]),
             request=row["request"],
-            version_ids=[version.version_id for version in self.versions],
         )
+        assigned = AssignedRun(run, [version.version_id for version in self.versions])
         if _local is not None and _local.name == self.worker:
-            _local.take([run])
+            _local.take([assigned])
             return
         if self.worker in _waiting:
-            _waiting[self.worker].append(run)
+            _waiting[self.worker].append(assigned)
         else:  # at once, and those of the moment after that together
             _waiting[self.worker] = []
             asyncio.get_running_loop().call_later(_MOMENT_S, _send_waiting, self.worker)
-            _send(self.worker, [run])
+            _send(self.worker, [assigned])
 
 
 def _send_waiting(worker: str) -> None:
@@ -136,9 +136,10 @@ def _send_waiting(worker: str) -> None:
 
 def _send(worker: str, runs: list[AssignedRun]) -> None:
     short, long = list[AssignedRun](), list[UUID]()
-    for run in runs:
+    for assigned in runs:
+        run = assigned.run
         if len(run.request) < _LONGEST and notifications.carries(len(run.request)):
-            short.append(run)
+            short.append(assigned)
         else:
             long.append(run.run_id)
     said = msgspec.msgpack.encode(short)
@@ -152,9 +153,9 @@ def read_runs(message: notifications.Message) -> tuple[list[AssignedRun], set[UU
         case {"runs": bytes(said), "by": str(signature), "to_read": list(to_read)}:
             runs = msgspec.msgpack.decode(said, type=list[AssignedRun])
             ids = set(msgspec.convert(to_read, list[UUID]))
-            return (
-                (runs, ids) if _is_signed(said, signature) else ([], ids | {run.run_id for run in runs})
-            )
+            if _is_signed(said, signature):
+                return runs, ids
+            return [], ids | {assigned.run.run_id for assigned in runs}
     return [], set()
 
 

@@ -50,7 +50,7 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
                 "text", "demo", (InputMessage("user", f"question {number}"),), f"request-{number}"
             )
             await submit.start_run(asked, owner_id=owner_id, thread_id=uuid4())
-        taken = await leases.claim(
+        claimed = await leases.claim(
             worker="bench",
             limit=AT_ONCE,
             lease_s=300,
@@ -58,6 +58,7 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
             split=False,
             holder=HOLDER,
         )
+        taken = [run for run, _ in claimed]
         assert len(taken) == AT_ONCE
         logs = [writer.open(one.run_id, fence=one.fence, last_seq=one.last_seq) for one in taken]
         folds = [transcript.Transcript(one.run_id) for one in taken]

@@ -15,8 +15,8 @@ from config import database
 from config.coordination import notifications
 from config.process import cancellation
 from conversations.runs import leases
-from conversations.runs.leases import AssignedRun, HeldRun
-from prompts.wordings.active import ActivePrompts, compose_versions, get_effective_prompts
+from conversations.runs.leases import AssignedRun, ClaimedRun, HeldRun
+from prompts.wordings.active import compose_versions, get_effective_prompts
 
 logger = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ class Assignments:
     """
 
     def __init__(
-        self, worker: str, *, free: Callable[[], int], start: Callable[[AssignedRun, str], None]
+        self, worker: str, *, free: Callable[[], int], start: Callable[[ClaimedRun, str], None]
     ) -> None:
         self._worker = worker
         self._free = free
@@ -100,24 +100,22 @@ class Assignments:
             self._is_reading = False
 
     async def _begin_all(self, runs: Iterable[AssignedRun]) -> None:
-        for run in runs:
+        for run, version_ids in runs:
             try:
-                await self._begin(run)
+                await self._begin(run, version_ids)
             except Exception as error:
                 database.log_failure(logger, "starting an assigned run failed", error)
 
-    async def _begin(self, run: AssignedRun) -> None:
+    async def _begin(self, run: ClaimedRun, version_ids: list[int]) -> None:
         prompts = await get_effective_prompts()
-        system = await self._system(prompts, run)
+        chosen = [version.version_id for version in prompts.choose_versions(run.thread_id)]
+        if chosen == version_ids:
+            system = prompts.choose_system(run.thread_id)
+        else:  # they were changed a moment ago
+            system = await compose_versions(version_ids)
         if run.run_id in self._begun:
             return
         self._begun[run.run_id] = None
         if len(self._begun) > _REMEMBERED:
             del self._begun[next(iter(self._begun))]
         self._start(run, system)
-
-    async def _system(self, prompts: ActivePrompts, run: AssignedRun) -> str:
-        chosen = [version.version_id for version in prompts.choose_versions(run.thread_id)]
-        if chosen == run.version_ids:
-            return prompts.choose_system(run.thread_id)
-        return await compose_versions(run.version_ids)  # they were changed a moment ago

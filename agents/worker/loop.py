@@ -42,7 +42,7 @@ from conversations.log.event_log import Writer
 from conversations.metrics.otlp_metrics import send_own_for_ever
 from conversations.metrics.refresh import refresh_for_ever
 from conversations.runs import leases
-from conversations.runs.leases import HeldRun
+from conversations.runs.leases import AssignedRun, ClaimedRun, HeldRun
 from conversations.runs.settling import Due, Settler
 from conversations.runs.sweeper import sweep_for_ever
 from conversations.upkeep.rounds import upkeep_for_ever
@@ -86,7 +86,7 @@ class Worker:
         """Return how many runs may be assigned to it now (`agents.offers`)."""
         return self._assignments.room()
 
-    def take(self, runs: list[leases.AssignedRun]) -> None:
+    def take(self, runs: list[AssignedRun]) -> None:
         """Execute runs that are assigned to it; may be called from any thread of the process."""
         with suppress(RuntimeError):  # the loop is closing: their leases lapse
             self._loop.call_soon_threadsafe(self._assignments.take, runs)
@@ -159,23 +159,24 @@ class Worker:
             split=prompts.is_split,
             holder=HOLDER,
         )
-        for row in rows:
-            if (claim := self._read(row)) is not None:
+        for run, _ in rows:
+            if (claim := self._read(run)) is not None:
                 self._start(claim, prompts.choose_system(claim.thread_id))
-        started = [Batch(row.run_id, row.last_seq, row.last_seq, row.started) for row in rows]
-        announcements.announce_soon(started)
+        announcements.announce_soon(
+            [Batch(run.run_id, run.last_seq, run.last_seq, started) for run, started in rows]
+        )
         return len(rows) == limit
 
     def _free(self) -> int:
         return 0 if self._is_stopping else self._capacity - len(self._running)
 
-    def _start_assigned(self, run: leases.AssignedRun, system: str) -> None:
+    def _start_assigned(self, run: ClaimedRun, system: str) -> None:
         if self._is_stopping:
             cancellation.run_detached(self._give_back([HeldRun(run.run_id, run.fence)]))
         elif (claim := self._read(run)) is not None:
             self._start(claim, system)
 
-    def _read(self, row: leases.ClaimedRun | leases.AssignedRun) -> Claim | None:
+    def _read(self, row: ClaimedRun) -> Claim | None:
         """Return the claim of a run, or give up one whose request a newer release may have stored."""
         try:
             request = requests.load(row.request)
@@ -183,7 +184,7 @@ class Worker:
             logger.error("stored request is unreadable", run_id=row.run_id.hex, error=str(error))
             self._strays.add(HeldRun(row.run_id, row.fence))
             return None
-        return Claim(*row[:9], request)
+        return Claim(*row[:-1], request)
 
     def _start(self, claim: Claim, system: str) -> None:
         execution = Execution(claim, self._writer, system, worker=self.name)

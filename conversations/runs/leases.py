@@ -26,7 +26,7 @@ class HeldRun(NamedTuple):
 
 
 class ClaimedRun(NamedTuple):
-    """A run that a worker holds now. `started` is its event `run.started`, as in the log."""
+    """A run that a worker holds now, and its request as it is stored."""
 
     run_id: UUID
     thread_id: UUID
@@ -38,22 +38,12 @@ class ClaimedRun(NamedTuple):
     deadline_at_ms: int
     left_s: float
     request: str
-    started: str
 
 
 class AssignedRun(NamedTuple):
     """A run that was accepted for a worker, and the ids of the prompt versions that it uses."""
 
-    run_id: UUID
-    thread_id: UUID
-    owner_id: UUID
-    thread_seq: int
-    attempt: int
-    fence: int
-    last_seq: int
-    deadline_at_ms: int
-    left_s: float
-    request: str
+    run: ClaimedRun
     version_ids: list[int]
 
 
@@ -130,8 +120,8 @@ def claim_statement(holder: str, *, split: bool) -> str:
 
 async def claim(
     *, worker: str, limit: int, lease_s: float, prompt_versions: str, split: bool, holder: str
-) -> list[ClaimedRun]:
-    """Claim up to `limit` waiting runs whose thread is free.
+) -> list[tuple[ClaimedRun, str]]:
+    """Claim up to `limit` waiting runs whose thread is free; return each and its event, as in the log.
 
     `prompt_versions` is a JSON list of the versions that they use, or if `split` of the choices.
     `holder` is a query of another app: it has a row while the worker that `run.for_worker` names holds
@@ -150,12 +140,13 @@ async def claim(
         rows = await sql.every(claim_statement(holder, split=split), arguments)
     except UniqueViolation:  # another worker claimed a run of the same thread at the same moment
         return []
-    return [ClaimedRun(*row) for row in rows]
+    return [(ClaimedRun(*run), started) for *run, started in rows]
 
 
 async def fetch_assigned(run_ids: Iterable[UUID], *, worker: str) -> list[AssignedRun]:
     """Return those of the runs that were accepted for this worker and have no event of its own yet."""
-    return [AssignedRun(*row) for row in await sql.every(_ASSIGNED, (list(run_ids), worker))]
+    rows = await sql.every(_ASSIGNED, (list(run_ids), worker))
+    return [AssignedRun(ClaimedRun(*run), version_ids) for *run, version_ids in rows]
 
 
 _HELD: Final = "SELECT id, fence FROM conversations_run WHERE worker = %s AND status = 'running'"

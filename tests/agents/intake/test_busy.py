@@ -174,8 +174,8 @@ def test_one_run_of_a_modest_user_does_not_wait_behind_another_users_flood(
         worker="test", limit=2, lease_s=10, prompt_versions="[]", split=False, holder=loop.HOLDER
     )
     taken = run_sync(claimed)
-    assert {claim.owner_id for claim in taken} == {greedy.user.pk, modest.user.pk}
-    for claim in taken:
-        assert run_sync(settling.settle(Due(claim.run_id, claim.fence, "worker_lost")))
+    assert {run.owner_id for run, _ in taken} == {greedy.user.pk, modest.user.pk}
+    for run, _ in taken:
+        assert run_sync(settling.settle(Due(run.run_id, run.fence, "worker_lost")))
     monkeypatch.undo()
     assert modest.watch(single["run_id"])[-1].event == "completed"

@@ -19,7 +19,7 @@ from config.database import run_sync
 from conversations.identifiers import uuid7
 from conversations.models import EventBatch, Run
 from conversations.runs import acceptance, leases
-from conversations.runs.leases import AssignedRun
+from conversations.runs.leases import ClaimedRun
 from prompts.allowances import budgets, quotas
 from prompts.wordings.active import ActivePrompts, read_recorded_message
 from tests.support.client import Client, ScriptedModel
@@ -53,9 +53,9 @@ def claimed(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     """The runs that a worker has looked for and found."""
     claim, found = leases.claim, list[UUID]()
 
-    async def noted(**options: Any) -> list[leases.ClaimedRun]:
+    async def noted(**options: Any) -> list[tuple[leases.ClaimedRun, str]]:
         rows = await claim(**options)
-        found.extend(row.run_id for row in rows)
+        found.extend(run.run_id for run, _ in rows)
         return rows
 
     monkeypatch.setattr(leases, "claim", noted)
@@ -178,20 +178,8 @@ def test_who_stops_gives_back_what_is_assigned_meanwhile(client: Client, provide
         worker._is_stopping = True
         assignment = Assignment(worker.name, ())
         written = await acceptance.insert_in_new_thread(row | assignment.columns)
-        run = AssignedRun(
-            *(
-                run_id,
-                thread_id,
-                client.user.pk,
-                1,
-                1,
-                1,
-                written.last_seq,
-                written.deadline_at_ms,
-                60.0,
-            ),
-            *(row["request"], []),
-        )
+        held = (1, 1, 1, written.last_seq, written.deadline_at_ms, 60.0)
+        run = ClaimedRun(run_id, thread_id, client.user.pk, *held, request="{}")
         worker._start_assigned(run, "")
         await asyncio.sleep(0)
         while await leases.fetch_held(worker.name):  # noqa: ASYNC110 - the database tells nobody

@@ -58,10 +58,10 @@ def test_a_claim_whose_answer_is_lost_goes_back_to_the_queue_and_is_no_loss(
     settings.LEASE_S = 2.0
     claim, lost = leases.claim, list[UUID]()
 
-    async def lose_first(**options: Any) -> list[leases.ClaimedRun]:
+    async def lose_first(**options: Any) -> list[tuple[leases.ClaimedRun, str]]:
         claimed = await claim(**options)
-        if not lost and any(run.owner_id == client.user.pk for run in claimed):
-            lost.extend(run.run_id for run in claimed)
+        if not lost and any(run.owner_id == client.user.pk for run, _ in claimed):
+            lost.extend(run.run_id for run, _ in claimed)
             raise ConnectionError("the answer is lost")
         return claimed
 
@@ -97,16 +97,19 @@ def test_a_request_that_a_worker_cannot_read_costs_only_its_run_the_attempt(
 ) -> None:
     claim, unreadable = leases.claim, list[UUID]()
 
-    async def claim_two_and_spoil_one(**options: Any) -> list[leases.ClaimedRun]:
+    async def claim_two_and_spoil_one(**options: Any) -> list[tuple[leases.ClaimedRun, str]]:
         claimed = await claim(**options)
-        if unreadable or not any(run.owner_id in owners for run in claimed):
+        if unreadable or not any(run.owner_id in owners for run, _ in claimed):
             return claimed
-        while sum(run.owner_id in owners for run in claimed) < 2:
+        while sum(run.owner_id in owners for run, _ in claimed) < 2:
             await asyncio.sleep(0.05)
             claimed += await claim(**options)
-        spoilt = next(run for run in claimed if run.owner_id in owners)
+        spoilt = next(run for run, _ in claimed if run.owner_id in owners)
         unreadable.append(spoilt.run_id)
-        return [run._replace(request='{"dialect": 1}') if run is spoilt else run for run in claimed]
+        return [
+            (run._replace(request='{"dialect": 1}') if run is spoilt else run, started)
+            for run, started in claimed
+        ]
 
     monkeypatch.setattr(offers, "find_assignment", nobody_offers)
     monkeypatch.setattr(leases, "claim", claim_two_and_spoil_one)

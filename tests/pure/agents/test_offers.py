@@ -12,9 +12,10 @@ from django.utils.crypto import salted_hmac
 
 from agents import offers as module
 from agents.offers import EVERY_S, Offers
-from conversations.runs.leases import AssignedRun
+from conversations.runs.leases import AssignedRun, ClaimedRun
 
-RUN = AssignedRun(UUID(int=1), UUID(int=2), UUID(int=3), 1, 1, 1, 2, 1_000, 60.0, "{}", [4])
+RUN = ClaimedRun(UUID(int=1), UUID(int=2), UUID(int=3), 1, 1, 1, 2, 1_000, 60.0, "{}")
+ASSIGNED = AssignedRun(RUN, [4])
 
 
 @pytest.fixture
@@ -66,11 +67,12 @@ def test_what_none_of_us_has_offered_is_passed_over(offers: Offers, message: dic
 
 
 def test_runs_are_believed_from_us_alone_and_else_read_from_the_database() -> None:
-    said = msgspec.msgpack.encode([RUN])
+    said = msgspec.msgpack.encode([ASSIGNED])
     to_read = [UUID(int=9).hex]
     message = {"runs": said, "by": module._sign(said), "to_read": to_read}
-    assert module.read_runs(message) == ([RUN], {UUID(int=9)})
-    forged = message | {"runs": msgspec.msgpack.encode([RUN._replace(owner_id=UUID(int=8))])}
+    assert module.read_runs(message) == ([ASSIGNED], {UUID(int=9)})
+    other = AssignedRun(RUN._replace(owner_id=UUID(int=8)), [4])
+    forged = message | {"runs": msgspec.msgpack.encode([other])}
     assert module.read_runs(forged) == ([], {RUN.run_id, UUID(int=9)})
     assert module.read_runs({"missed": True}) == ([], set())
 
