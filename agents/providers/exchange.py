@@ -71,8 +71,10 @@ class Wire(Struct, frozen=True):
         names = ToolNames.of(request)
         reader, cutter, heard, unsaid = self.reader(names), EventSplitter(), False, 0
         redactor = Redactor(target.key)
-        forms = _forms(self, target.model, request, names)
-        response = await _opened(self, target, forms, _manner(request))
+        # the forms, which hold the conversation twice, are gone once one of them is sent
+        response = await _opened(
+            self, target, _forms(self, target.model, request, names), _manner(request)
+        )
         try:
             yield redactor.redact_whole(
                 Opened(target.endpoint_id, target.provider, target.model, _request_id(response))

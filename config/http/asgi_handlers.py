@@ -8,7 +8,7 @@ so they are answered without both, and a body is read no further than they accep
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from io import BytesIO
@@ -67,7 +67,7 @@ class HotHandler(ApiHandler):
     async def _answer(
         self, scope: Any, content: bytes, send: Any, body: Body, leave: Callable[[], None]
     ) -> None:
-        """A run's stream may last for minutes: by then nobody may hold on to a large body."""
+        """A run's stream may last for minutes: by then nobody may hold on to the request or its body."""
         look_up_caller(scope)
         request, refusal = self.create_request(scope, BytesIO())
         response: Any = refusal
@@ -80,7 +80,10 @@ class HotHandler(ApiHandler):
         if isinstance(response, LateResponse):
             await response.decide()
         if isinstance(response, StreamedResponse):
-            await _send_pieces(response, send)
+            await send(_start_of(response))
+            pieces = response.pieces
+            del request, response
+            await _send_pieces(pieces, send)
         else:
             await self.send_response(response, send)
 
@@ -154,10 +157,13 @@ def _brings_history(scope: Any) -> bool:
     return any(dialect in scope["query_string"] for dialect in HISTORY_DIALECTS)
 
 
-async def _send_pieces(response: StreamedResponse, send: Any) -> None:
+def _start_of(response: StreamedResponse) -> dict[str, Any]:
     headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    async with aclosing(response.pieces) as pieces:
+    return {"type": "http.response.start", "status": response.status_code, "headers": headers}
+
+
+async def _send_pieces(pieces: AsyncGenerator[bytes], send: Any) -> None:
+    async with aclosing(pieces):
         async for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body"})

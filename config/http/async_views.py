@@ -45,7 +45,8 @@ def api(**needs: Access) -> Callable[[View[P]], Callable[..., Any]]:
         @functools.wraps(view)
         async def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             try:
-                caller = await admitted(request.META, getattr(request, "scope", {}).get(_LOOKED_UP))
+                looked_up = getattr(request, "scope", {}).pop(_LOOKED_UP, None)
+                caller = await admitted(request.META, looked_up)
                 allow(request, *needs)
                 await needs[effective_method(request.method)].check(caller)
                 return await view(request, caller, *args, **kwargs)

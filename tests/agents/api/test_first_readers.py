@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,9 +12,10 @@ import msgspec
 import pytest
 
 from config.database import run_sync
+from config.http.asgi_handlers import HotHandler
 from conversations.log import event_log, follow
 from conversations.runs import client_queries, recent_starts
-from tests.support.client import Client, Seen
+from tests.support.client import Client, ScriptedModel, Seen, read_sse
 
 pytestmark = pytest.mark.once
 
@@ -133,3 +136,23 @@ def test_what_is_not_to_be_stored_is_not_kept_in_memory_either(client: Client) -
     run_id = answer["id"].removeprefix("resp_")
     assert recent_starts.recall(run_id, user_id=client.user.pk) is None
     assert UUID(run_id) not in recent_starts._heads
+
+
+def test_a_stream_holds_neither_its_request_nor_the_lookup_of_its_token(
+    client: Client, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand streams would hold ten thousand headers."""
+    held, create = list[weakref.ref[Any]](), HotHandler.create_request
+
+    def noted(self: HotHandler, scope: Any, body: Any) -> Any:
+        request, refusal = create(self, scope, body)
+        held.extend((weakref.ref(request), weakref.ref(scope["parley.caller"])))
+        return request, refusal
+
+    run_id = client.start("say much", model=scripted("endless").name)["run_id"]
+    monkeypatch.setattr(HotHandler, "create_request", noted)
+    with client.http.stream("GET", f"/api/v1/agent/runs/{run_id}/events") as response:
+        for _ in zip(range(6), read_sse(response), strict=False):
+            gc.collect()
+        assert [one() for one in held] == [None, None]
+    client.http.post(f"/api/v1/agent/runs/{run_id}/cancel")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
+import msgspec
 import pytest
 from pytest_django import Settings
 
@@ -208,6 +211,34 @@ def test_the_chunks_come_as_they_are_too_where_they_are_asked_for(provider: Fake
     chunks = [RawChunk("openai.chat_completions", some.decode()) for some in wire]
     assert got.events[1:-1] == [TextDelta("Hel"), chunks[0], TextDelta("吼"), chunks[1]]
     assert [e for e in stream(target).events if isinstance(e, RawChunk)] == []
+
+
+def test_an_answer_that_streams_holds_no_form_of_its_request(provider: FakeModel) -> None:
+    """A conversation of 400 KB would be held for as long as the model speaks."""
+    held = list[weakref.ref[Any]]()
+
+    class Form(dict[str, Any]):
+        pass
+
+    def forms(*about: Any) -> list[Form]:
+        made = [Form(form) for form in openai_chat.stream.forms(*about)]
+        held.extend(map(weakref.ref, made))
+        return made
+
+    async def read() -> list[bool]:
+        wire = msgspec.structs.replace(openai_chat.stream, forms=forms)
+        target = candidate(provider.base_url, script(provider, text("Hel", "lo")))
+        alive = list[bool]()
+        async for event in wire(target, ModelRequest(messages=MESSAGES)):
+            if isinstance(event, TextDelta):
+                gc.collect()
+                alive += [form() is not None for form in held]
+        await http.close()
+        return alive
+
+    alive = asyncio.run(read())
+    assert len(alive) >= 2
+    assert not any(alive)
 
 
 def test_keep_alive_comments_are_passed_over(provider: FakeModel) -> None:
