@@ -122,6 +122,7 @@ class Hub:
     def __init__(self) -> None:
         self._feeds: dict[UUID, Feed] = {}
         self._expected: dict[UUID, tuple[float, Follower]] = {}  # in the order of their times
+        self._unwritten: set[UUID] = set()
         self._every_s = _CALM_S
         self._missed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -147,15 +148,24 @@ class Hub:
                 del self._feeds[run_id]
 
     def expect(self, run_id: UUID) -> None:
-        """Keep the run's events, from its first on, for the reader that is likely to come at once."""
+        """Keep the run's events, from its first on, for the reader that is likely to come at once.
+
+        It is not in the database before `note_written`.
+        """
         if len(self._expected) >= _MOST_EXPECTED:
             self.forget(next(iter(self._expected)))
         follower = Follower(_ROOM_EXPECTED)
         self.join(run_id, follower)
         self._expected[run_id] = time.monotonic() + EXPECTED_S, follower
+        self._unwritten.add(run_id)
+
+    def note_written(self, run_id: UUID) -> None:
+        """Note that the run is committed: if it has no log later, it has been erased."""
+        self._unwritten.discard(run_id)
 
     def forget(self, run_id: UUID) -> None:
         """Expect no reader any more."""
+        self._unwritten.discard(run_id)
         if (follower := self.take_expected(run_id)) is not None:
             self.leave(run_id, follower)
 
@@ -209,11 +219,16 @@ class Hub:
     async def _check_silent_runs(self) -> None:
         """Read once for all silent runs where their logs end, and wake readers that missed events.
 
-        After notifications may have been missed, no run counts as heard of.
+        After notifications may have been missed, no run counts as heard of. One that is still being
+        written has no log yet: writing takes long while PostgreSQL, or this machine, stands still.
         """
         before = inf if self._missed.is_set() else time.monotonic() - self._every_s
         self._missed.clear()
-        silent = [run_id for run_id, feed in self._feeds.items() if feed.heard_at < before]
+        silent = [
+            run_id
+            for run_id, feed in self._feeds.items()
+            if feed.heard_at < before and run_id not in self._unwritten
+        ]
         if not silent:
             return
         ends = await event_log.fetch_last_seqs(silent)

@@ -37,6 +37,7 @@ def expecting_reader(run_id: UUID) -> Iterator[None]:
     except BaseException:
         hub.forget(run_id)
         raise
+    hub.note_written(run_id)
 
 
 def remember(head: RunRow, written: InsertedRun) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from math import inf
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,7 +15,7 @@ import pytest
 from config.database import run_sync
 from config.http.asgi_handlers import HotHandler
 from conversations.log import event_log, follow
-from conversations.runs import client_queries, recent_starts
+from conversations.runs import acceptance, client_queries, recent_starts
 from tests.support.client import Client, ScriptedModel, Seen, read_sse
 
 pytestmark = pytest.mark.once
@@ -97,6 +98,32 @@ def test_a_run_that_says_more_than_is_kept_is_read_from_the_log(
     client.wait_for(run_id, "completed")
     first, second = both(client, run_id)
     assert first == second
+
+
+@pytest.mark.parametrize("insert", ["insert_in_new_thread", "insert_run"])
+def test_a_run_whose_writing_takes_long_is_not_taken_for_a_deleted_one(
+    client: Client, monkeypatch: pytest.MonkeyPatch, insert: str
+) -> None:
+    """The hub looks for silent runs meanwhile, and this one has no log yet."""
+    write, looks = getattr(acceptance, insert), []
+
+    async def write_late(*arguments: Any) -> Any:
+        hub = follow.hub()
+        for feed in hub._feeds.values():
+            feed.heard_at = -inf
+        looks.append(len(hub._feeds))
+        await hub._check_silent_runs()
+        return await write(*arguments)
+
+    monkeypatch.setattr(acceptance, insert, write_late)
+    body = {"model": "demo", "text": "leg day"}
+    if insert == "insert_run":
+        body["conversation_id"] = str(uuid4())
+    accepted = client.http.post("/api/v1/agent/runs", json=body).json()
+    first, second = both(client, accepted["run_id"])
+    assert any(looks)
+    assert first == second
+    assert first[-1].event == "completed"
 
 
 def test_of_too_many_the_oldest_reads_the_log(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
