@@ -56,6 +56,7 @@ _OUTCOME_UNKNOWN: Final = (
     "The approved call was begun before the worker was lost; whether it had an effect is not known, so "
     "it was not called again."
 )
+_NOT_ROUTED: Final = "No endpoint serves this model any more."
 _TRIES: Final = 3
 _NOT_AGAIN: Final = frozenset((UNSUPPORTED, "provider_timeout"))
 _LONGEST_PAUSE_S: Final = 5.0
@@ -260,7 +261,7 @@ class RunHost:
         The next candidate is tried when one cannot be reached, limits the rate or fails (5xx), but not
         when it refuses the request (specs/text-run.md §4): the others would receive the same one.
         """
-        failure = ProviderError("model_not_routed", "No endpoint serves this model any more.")
+        failure: ProviderError | None = None
         for candidate in self._route.candidates:
             shown = await self._with_images(messages, by_url=candidate.images_by_url)
             for attempt in range(_TRIES):
@@ -296,7 +297,7 @@ class RunHost:
                     break
                 if attempt + 1 < _TRIES:
                     await self._sleep(_pause(failure, attempt))
-        raise _failure(failure)
+        raise _failure(failure or ProviderError("model_not_routed", _NOT_ROUTED))
 
     async def _with_images(
         self, messages: tuple[ChatMessage, ...], *, by_url: bool

@@ -18,6 +18,7 @@ from django.conf import settings
 from agents.providers.base import ProviderError
 from agents.providers.refusals import interrupted_error, refusal_error
 from config.outgoing import proxy
+from config.process import coarse_timers
 from prompts import outgoing_connections
 from prompts.addresses import is_refused_url
 
@@ -150,9 +151,9 @@ async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
 
 
 class _Patience:
-    """A timer that closes a response that is silent too long; one per stream instead of one per read."""
+    """A watch over a stream, which closes its response when it is silent too long."""
 
-    __slots__ = ("_heard", "_loop", "_response", "_since", "_timer", "ended")
+    __slots__ = ("_heard", "_loop", "_response", "_since", "ended")
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.ended = False
@@ -160,27 +161,21 @@ class _Patience:
         self._loop = asyncio.get_running_loop()
         self._heard = False
         self._since: float | None = self._loop.time()
-        self._timer = self._loop.call_later(settings.PROVIDER_FIRST_TOKEN_S, self._look)
+        coarse_timers.watch(self)
 
     def pause(self) -> None:
         """Stop counting, because data has come; from now on the limit of later silences applies."""
         self._since = None
-        if not self._heard:
-            self._heard = True
-            self._timer.cancel()
-            self._timer = self._loop.call_later(settings.PROVIDER_IDLE_S, self._look)
+        self._heard = True
 
     def resume(self) -> None:
         self._since = self._loop.time()
 
     def stop(self) -> None:
-        self._timer.cancel()
+        coarse_timers.unwatch(self)
 
-    def _look(self) -> None:
+    def look(self, now: float) -> None:
         limit = settings.PROVIDER_IDLE_S if self._heard else settings.PROVIDER_FIRST_TOKEN_S
-        left = limit if self._since is None else self._since + limit - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
-        else:
+        if self._since is not None and now >= self._since + limit:
             self.ended = True
             self._response.close()

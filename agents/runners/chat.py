@@ -45,7 +45,8 @@ class ChatRunner:
         if opening:
             yield events.MessageDelta(context.message_id, opening)
         talk, usage, made = list(_messages(context)), Usage(), 0
-        offer, clients = OfferedTools(context, host), {tool.name for tool in context.request.tools}
+        offer = OfferedTools(context, host)
+        clients = frozenset(tool.name for tool in context.request.tools)  # mostly the one empty one
         cards = Cards(visible=context.shows_calls)
         message_id, spoken = context.message_id, 1
         for _ in range(settings.TOOL_STEPS):

@@ -9,6 +9,7 @@ and its messages in one statement.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
@@ -43,6 +44,7 @@ from agents.worker.run_traces import enter_run, trace_later
 from agents.worker.size_limits import RunSize
 from config.coordination import notifications
 from config.errors import ParleyError
+from config.process import coarse_timers
 from conversations import events
 from conversations.events import Fact
 from conversations.log.event_log import LARGE, LeaseLost, RunLog, Writer
@@ -93,6 +95,7 @@ class Execution:
         self._ending = False
         self.thread_waits = True
         self.has_ended = False
+        self._late_at = math.inf
         self._task: asyncio.Task[None] | None = None
 
     def stop(self, reason: Reason) -> None:
@@ -100,6 +103,12 @@ class Execution:
         self._reason = self._reason or reason
         if self._task is not None and not self._ending:
             self._task.cancel()
+
+    def look(self, now: float) -> None:
+        """End the run if its deadline has passed."""
+        if now >= self._late_at:
+            coarse_timers.unwatch(self)
+            self.stop("deadline_exceeded")
 
     def abandon(self) -> None:
         """Stop the run without writing anything more: another worker or the sweeper owns it now."""
@@ -138,9 +147,8 @@ class Execution:
 
     async def _attempt(self) -> events.Terminal:
         """Produce all events but the last; return the last one."""
-        deadline = asyncio.get_running_loop().call_later(
-            max(0.0, self.claim.left_s), self.stop, "deadline_exceeded"
-        )
+        self._late_at = asyncio.get_running_loop().time() + self.claim.left_s
+        coarse_timers.watch(self)
         try:
             return await self._produce()
         except asyncio.CancelledError:
@@ -159,7 +167,7 @@ class Execution:
             logger.exception("run failed")
             return _INTERNAL
         finally:
-            deadline.cancel()
+            coarse_timers.unwatch(self)
 
     async def _produce(self) -> events.Terminal:
         binding = await self._binding()

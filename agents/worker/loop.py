@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Set
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -190,7 +191,7 @@ class Worker:
         execution = Execution(claim, self._writer, system, worker=self.name)
         task = self._loop.create_task(execution.run(), context=Context())
         self._running[claim.run_id] = (execution, task)
-        task.add_done_callback(lambda done: self._ended(claim.run_id, done))
+        task.add_done_callback(partial(self._ended, claim.run_id))
 
     def _ended(self, run_id: UUID, task: asyncio.Task[None]) -> None:
         was_full = len(self._running) >= self._capacity

@@ -23,11 +23,11 @@ class FactOrdering:
 
     def __init__(self, text_of: Callable[[str], str]) -> None:
         self._text_of = text_of
-        # Mostly empty: an empty set takes three times as much as an empty dictionary.
+        # Mostly empty or of one: a set takes three times as much as an empty dictionary or a short list.
         self._whole: dict[str, None] = {}
         self._called: dict[str, events.ToolKind] = {}
         self._answered: dict[str, None] = {}
-        self._stages: set[str] = set()
+        self._stages: list[str] = []
 
     def admit(self, fact: Fact) -> Iterable[Fact]:
         """Return the facts to log for this one: itself after those that must precede it, or none."""
@@ -45,11 +45,11 @@ class FactOrdering:
             case events.StageStarted(stage):
                 if stage in self._stages:
                     return ()
-                self._stages.add(stage)
+                self._stages.append(stage)
             case events.StageCompleted(stage):
                 if stage not in self._stages:
                     return ()
-                self._stages.discard(stage)
+                self._stages.remove(stage)
         return (fact,)
 
     def _complete(self, body: events.MessageBody, *, replaces: bool) -> Iterable[Fact]:
