@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from agents.urls import chat_urlpatterns, foreign_urlpatterns
 from config.auth.views import SignIn
 from config.http import pages
+from config.openapi.views import APIDocs, OpenAPIDocument
 from conversations.api.prometheus import prometheus
-
-_docs = SpectacularSwaggerSplitView.as_view(url_name="schema", http_method_names=["get", "head"])
 
 urlpatterns = [
     path("api/v1/", include("agents.urls")),  # first, because most requests are for a run
@@ -21,8 +19,8 @@ urlpatterns = [
     path("metrics", prometheus),
     path("admin/login/", pages.admin_login),
     path("admin/", admin.site.urls),
-    path("api/docs/", _docs),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", APIDocs.as_view()),
+    path("api/schema/", OpenAPIDocument.as_view(), name="schema"),
     path("api/v1/schemas/<str:name>", pages.contract_schema),
     path("api/v1/auth/token", SignIn.as_view(), name="sign-in"),
     path("api/v1/llm/", include("prompts.urls")),

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connections
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.browser.visits import PASSWORD, QUIET, WAIT_MS, Visit, sign_in
 from tests.conftest import Server
@@ -25,7 +25,6 @@ def chromium() -> Iterator[Browser]:
         pytest.skip(f"none of {', '.join(names)} is installed")
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop runs in the tests' own thread
-        expect.set_options(timeout=WAIT_MS)
         browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
         yield browser
         browser.close()

@@ -142,3 +142,15 @@ def test_the_api_documentation_shows_every_operation(visit: Visit) -> None:
         shown = page.locator(f".opblock-{method.lower()} [data-path='{path}']")
         expect(shown).to_be_visible()
     visit.picture("docs")
+
+
+def test_an_operation_of_the_api_documentation_shows_its_examples_with_references_resolved(
+    visit: Visit,
+) -> None:
+    page = visit.go("/api/docs/")
+    page.locator(".opblock-post [data-path='/api/v1/agent/runs']").click()
+    opened = page.locator(".opblock.is-open")
+    expect(opened.get_by_text('"Which exercises train the chest?"').first).to_be_visible()
+    accepted = opened.locator(".response[data-code='202']")  # of a schema that the operation only names
+    expect(accepted).to_contain_text('"conversation_id"')
+    visit.picture("operation")

@@ -219,7 +219,7 @@ def test_on_a_phone_an_earlier_conversation_is_found(visit: Visit, staff: Any) -
     expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
     page.get_by_label("Message").fill("Which exercises train my chest?")
     page.keyboard.press("Enter")
-    expect(page.locator(".turn .feedback")).to_be_visible()
+    expect(page.locator(".turn .feedback")).to_be_visible(timeout=WAIT_MS)
     page.get_by_role("button", name="New conversation").click()
     expect(page.locator(".turn")).to_have_count(0)
     page.get_by_role("button", name="Earlier").click()

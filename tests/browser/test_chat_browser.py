@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 from conversations.models import Feedback, Interrupt, Message, Run
 from prompts.models import ModelMapping
-from tests.browser.visits import PASSWORD, Visit, sign_in
+from tests.browser.visits import PASSWORD, WAIT_MS, Visit, sign_in
 from tests.conftest import Server
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import TEXT
@@ -34,6 +34,7 @@ def person(chromium: Browser) -> Any:
 @pytest.fixture
 def visit(tab: Page, server: Server, person: Any) -> Iterator[Visit]:
     """The chat page in which somebody has signed in; nothing may go wrong in it."""
+    expect.set_options(timeout=WAIT_MS)
     sign_in(tab.context, server.url, person)
     seen = Visit(tab, server.url)
     seen.watch()

@@ -22,7 +22,7 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
-WAIT_MS = 30_000  # as long as a page may take on a busy machine; none is this slow on a quiet one
+WAIT_MS = 10_000
 
 
 @dataclass
