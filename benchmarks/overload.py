@@ -32,6 +32,7 @@ CLIENTS = 16
 PROBE_S = 5.0
 LIMIT_S = 120.0
 PROBES = 20
+SOON_S = 0.05
 _ENDS = "SELECT status, count(*) FROM conversations_run GROUP BY status"
 
 
@@ -111,6 +112,8 @@ def main(factor: float, seconds: float) -> None:
     print(f"refused after p50 {refused.p50} ms, p99 {refused.p99}; client {found.late_s:.2f} s late")
     seen = Spread.of(probed.refused_s)
     print(f"refused by the probe's clock: p50 {seen.p50} ms, p99 {seen.p99}; {probed.late_s:.2f} s late")
+    soon = sum(took <= SOON_S for took in probed.refused_s) / max(len(probed.refused_s), 1)
+    print(f"refused within {SOON_S * 1000:.0f} ms by the probe's clock: {soon:.0%}")
     print(f"runs in the database {ends}, other errors {dict(found.errors)}")
     sys.exit(bool(found.errors or probed.errors) or set(ends) != {"completed"})
 

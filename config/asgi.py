@@ -105,4 +105,5 @@ _http = Split(
     pages=django_application,
 )
 _router = ProtocolTypeRouter({"http": _http, "websocket": _sockets})
+turn_away = _http.turn_away
 application = BackgroundTasks(RequestId(HttpSpans(_router)))

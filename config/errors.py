@@ -213,9 +213,9 @@ def _first_error_path(error: ParleyError) -> str | None:
     return None
 
 
-def render(error: ParleyError, path: str) -> tuple[dict[str, str], bytes]:
+def render(error: ParleyError, path: str, request_id: str | None = None) -> tuple[dict[str, str], bytes]:
     """Return all headers and the body, for code that answers without Django."""
-    request_id = uuid4().hex
+    request_id = request_id or uuid4().hex
     content = json.dumps(body(error, path) | {"request_id": request_id}).encode()
     more = {"content-type": "application/json", "content-length": str(len(content))}
     return headers(error) | more | {"x-request-id": request_id}, content

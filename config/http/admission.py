@@ -5,20 +5,65 @@ Asked before anything is read of a request, so a refusal costs next to nothing a
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 
+from config import errors
 from config.errors import Unavailable
 from config.http import paths
+from config.http.middleware import find_request_id
 
 CROWD: Final = 4
 CRAWLING: Final = 64
 CRAWL_S: Final = 1.0
+CALM_S: Final = 1.0
+TURN_S: Final = 0.005
+FEWEST: Final = 32
+
+
+class Pace:
+    """How many POSTs may wait at once: all that a setting allows, or, after a crawl, few.
+
+    In a loop without rest every request needs the same number of turns, and a turn is as long as there
+    are requests. So after a crawl FEWEST are let in, and more only while turns take less than TURN_S,
+    until no crowd has been seen for CALM_S: as much is done in a second, and nobody waits long, least of
+    all who is refused.
+    """
+
+    def __init__(self) -> None:
+        self._limit: float = math.inf
+        self._crowded = 0.0
+        self._timing = False
+
+    @property
+    def most(self) -> float:
+        return min(self._limit, settings.POSTS_AT_ONCE)
+
+    def notice(self, waiting: int, *, crawls: bool) -> None:
+        """One more has come to so many that are waiting."""
+        if waiting >= CROWD:
+            self._crowded = monotonic()
+        elif self._crowded < monotonic() - CALM_S:
+            self._limit = math.inf
+        if crawls:
+            self._limit = FEWEST
+        if self._limit < math.inf and not self._timing:
+            self._timing = True
+            asyncio.get_running_loop().call_soon(self._end_turn, monotonic())
+
+    def _end_turn(self, begun: float) -> None:
+        self._timing = False
+        if monotonic() - begun > TURN_S:
+            self._limit = max(FEWEST, 0.9 * self._limit)
+        else:
+            self._limit += 1
 
 
 class Posts:
@@ -31,6 +76,7 @@ class Posts:
 
     def __init__(self, full: Callable[[int], Unavailable | None] = lambda _: None) -> None:
         self._full = full
+        self._pace = Pace()
         self._begun: dict[object, float] = {}
 
     @contextmanager
@@ -55,8 +101,18 @@ class Posts:
         finally:
             leave()
 
+    def turn_away(self, scope: Any) -> tuple[int, dict[str, str], bytes] | None:
+        """Return status, headers and body for this POST (its ASGI scope) if it is not let in."""
+        if (refusal := self._refusal(scope["path"])) is None:
+            return None
+        request_id, replaced = find_request_id(scope["headers"])
+        headers, content = errors.render(refusal, scope["path"], request_id)
+        return refusal.status, headers | ({"x-request-id-replaced": "true"} if replaced else {}), content
+
     def _refusal(self, path: str) -> Unavailable | None:
-        if len(self._begun) >= settings.POSTS_AT_ONCE or self._crawl():
+        crawls = self._crawl()
+        self._pace.notice(len(self._begun), crawls=crawls)
+        if crawls or len(self._begun) >= self._pace.most:
             return Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
         # Only in a crowd before asking who comes: perhaps they come back to a run of theirs.
         if path in paths.STARTS and len(self._begun) >= CROWD:

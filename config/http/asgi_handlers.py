@@ -46,7 +46,7 @@ class HotHandler(ApiHandler):
 
     def __init__(self, posts: Posts | None = None) -> None:
         super().__init__()
-        self._posts = posts or Posts()
+        self.posts = posts or Posts()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = Body(scope, receive, limit=HISTORY_LIMIT if _brings_history(scope) else BODY_LIMIT)
@@ -54,7 +54,7 @@ class HotHandler(ApiHandler):
             content = await body.read()
             if content is None:
                 return
-            with self._posts.admitted(scope["method"], scope["path"]) as leave:
+            with self.posts.admitted(scope["method"], scope["path"]) as leave:
                 set_script_prefix(get_script_prefix(scope))
                 answer = self._answer(scope, content, send, body, leave)
                 del content  # the answer alone holds it, and lets go of it
@@ -125,21 +125,35 @@ class UploadHandler(ApiHandler):
 class Split:
     """Each request to the application for its address; see `config.http.paths`."""
 
-    hot: Application
+    hot: HotHandler
     uploads: Application
     with_orm: Application
     pages: Application
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        path = scope["path"]
-        if not path.startswith(paths.API):
-            await _with_limits(self.pages, scope, receive, send)
-        elif path == paths.UPLOAD:
-            await self.uploads(scope, receive, send)
-        elif path.startswith(paths.WITH_ORM):
-            await _with_limits(self.with_orm, scope, receive, send)
+        application = self._choose(scope["path"])
+        if application in (self.pages, self.with_orm):
+            await _with_limits(application, scope, receive, send)
         else:
-            await self.hot(scope, receive, send)
+            await application(scope, receive, send)
+
+    def turn_away(self, scope: Any) -> tuple[int, dict[str, str], bytes] | None:
+        """Return status, headers and body for a POST that `hot` would not let in; None for any other.
+
+        For a server that asks as soon as it has read a request, before it makes a task for it.
+        """
+        if scope["method"] != "POST" or self._choose(scope["path"]) is not self.hot:
+            return None
+        return self.hot.posts.turn_away(scope)
+
+    def _choose(self, path: str) -> Application:
+        if not path.startswith(paths.API):
+            return self.pages
+        if path == paths.UPLOAD:
+            return self.uploads
+        if path.startswith(paths.WITH_ORM):
+            return self.with_orm
+        return self.hot
 
 
 async def _with_limits(application: Application, scope: Any, receive: Any, send: Any) -> None:

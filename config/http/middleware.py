@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 from uuid import uuid4
@@ -30,6 +30,14 @@ from config.audit.recording import acting_in
 _REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
+def find_request_id(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, bool]:
+    """Return the id of a request: the caller's, or a new one; and whether that replaces the caller's."""
+    given = next((value for name, value in headers if name == b"x-request-id"), b"")
+    if _REQUEST_ID.fullmatch(given):
+        return given.decode(), False
+    return uuid4().hex, bool(given)
+
+
 class RequestId:
     """Give every request an id: the caller's `X-Request-Id` if it is a sane one, or a new one.
 
@@ -45,14 +53,12 @@ class RequestId:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        kept = _REQUEST_ID.fullmatch(given) is not None
-        request_id = given if kept else uuid4().hex.encode()
-        said = [(b"x-request-id", request_id)]
-        if given and not kept:
+        request_id, replaced = find_request_id(scope["headers"])
+        said = [(b"x-request-id", request_id.encode())]
+        if replaced:
             said.append((b"x-request-id-replaced", b"true"))
         structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(request_id=request_id.decode())
+        structlog.contextvars.bind_contextvars(request_id=request_id)
 
         async def send_with_id(event: ASGISendEvent) -> None:
             if event["type"] in ("http.response.start", "websocket.accept"):

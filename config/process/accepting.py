@@ -13,7 +13,7 @@ import socket
 from functools import partial
 from typing import Any, Final
 
-from config.process.server_protocols import HttpProtocol
+from config.process.server_protocols import HttpProtocol, TurnAway
 
 AT_ONCE: Final = 8
 """The listening sockets that the server has, all of the same port."""
@@ -23,7 +23,8 @@ _MOST: Final = 128
 class Acceptor:
     """The maker of a server's protocols, by which it sees what a turn of the loop has accepted."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: socket.socket, turn_away: TurnAway) -> None:
+        self._turn_away = turn_away
         self.listeners = [listener, *(listener.dup() for _ in range(AT_ONCE - 1))]
         self._rest = listener.dup()
         self._rest.setblocking(False)
@@ -38,7 +39,7 @@ class Acceptor:
         self._accepted += 1
         if self._accepted == AT_ONCE:
             loop.call_soon(self._accept_rest, loop, arguments)
-        return HttpProtocol(**arguments)
+        return HttpProtocol(turn_away=self._turn_away, **arguments)
 
     def close(self) -> None:
         """Accept no more by hand; uvicorn closes the listeners."""

@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import uvicorn
@@ -22,7 +23,7 @@ from uvicorn.lifespan.on import LifespanOn
 from config import env, errors
 from config.process import cancellation, installation, watchdog
 from config.process.accepting import Acceptor
-from config.process.server_protocols import SocketProtocol
+from config.process.server_protocols import SocketProtocol, TurnAway, let_in
 
 Scope: TypeAlias = Any
 Receive: TypeAlias = Any
@@ -92,11 +93,15 @@ async def serve(
     listener: socket.socket,
     server: ServerName,
     stop: asyncio.Event,
+    turn_away: TurnAway = let_in,
     linger: Callable[[], Awaitable[object]] | None = None,
 ) -> None:
-    """Serve on a bound socket until `stop`; open streams may continue until `linger()` returns."""
+    """Serve on a bound socket until `stop`; open streams may continue until `linger()` returns.
+
+    uvicorn asks `turn_away` before it begins with a request, Daphne leaves that to the application.
+    """
     open_requests = _Requests(application)
-    running = {"uvicorn": _uvicorn, "daphne": _daphne}[server]
+    running = partial(_uvicorn, turn_away=turn_away) if server == "uvicorn" else _daphne
     with watchdog.watch():
         async with running(open_requests, listener, stop) as close:
             await stop.wait()
@@ -198,9 +203,9 @@ class _Uvicorn(uvicorn.Server):
 
 @asynccontextmanager
 async def _uvicorn(
-    application: Application, listener: socket.socket, stop: asyncio.Event
+    application: Application, listener: socket.socket, stop: asyncio.Event, *, turn_away: TurnAway
 ) -> AsyncIterator[Callable[[], object]]:
-    acceptor = Acceptor(listener)
+    acceptor = Acceptor(listener, turn_away)
     server = _Uvicorn(
         uvicorn.Config(
             application,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import (
@@ -26,6 +27,14 @@ HEAD_LIMIT: Final = 65_536  # bytes of request line, headers and trailers
 HEAD_S: Final = 10.0
 _LAST_LOOK_S: Final = 0.01
 MOST_PIPELINED: Final = 64  # requests per connection that wait for earlier responses
+
+Answer: TypeAlias = tuple[int, dict[str, str], bytes]
+TurnAway: TypeAlias = Callable[[Any], Answer | None]
+"""Return status, headers and body for a request (its ASGI scope) that is refused unheard, or None."""
+
+
+def let_in(_scope: Any) -> None:
+    """Turn nobody away."""
 
 
 class Connections:
@@ -69,8 +78,11 @@ class HttpProtocol(HttpToolsProtocol):
     or chunk extension). Trailers are dropped, because the head has been processed by then.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, turn_away: TurnAway = let_in, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._turn_away = turn_away
+        self._reading = False
+        self._unstarted: tuple[RequestResponseCycle, Any, Answer] | None = None
         self._in_head = False
         self._head_size = 0
         self._silent_size = 0
@@ -98,15 +110,31 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle
-        super()._start_asgi_task(cycle, app)
+        if self._reading and (answer := self._turn_away(cycle.scope)) is not None:
+            self._unstarted = cycle, app, answer
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _answer_unstarted(self, cycle: RequestResponseCycle, app: Any, answer: Answer) -> None:
+        """Turn a request away that is here as a whole; the application lets others finish speaking."""
+        if cycle.more_body:
+            super()._start_asgi_task(cycle, app)
+        else:
+            self.transport.write(_render(*answer))
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
         self._silent_size += len(data)
+        self._reading = True
         super().data_received(data)
+        self._reading = False
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
             return
+        if self._unstarted is not None:
+            unstarted, self._unstarted = self._unstarted, None
+            self._answer_unstarted(*unstarted)
         if self._silent_size > HEAD_LIMIT:
             self._refuse(errors.HeadTooLarge())
         elif self._deadline is None and self._waits_for_client():
@@ -206,7 +234,11 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
 def _render_error(error: errors.ParleyError) -> bytes:
     """Return the error response, with OpenAI's `error` as well because the path is not known yet."""
-    headers, body = errors.render(error, errors.OPENAI_PATHS[0])
-    headers["connection"] = "close"
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return STATUS_LINE[error.status] + lines.encode() + b"\r\n" + body
+    return _render(error.status, *errors.render(error, errors.OPENAI_PATHS[0]))
+
+
+def _render(status: int, headers: dict[str, str], body: bytes) -> bytes:
+    """Return the last response of a connection."""
+    said = headers | {"connection": "close"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
+    return STATUS_LINE[status] + lines.encode() + b"\r\n" + body

@@ -149,7 +149,7 @@ def _client_token(notes: dict[str, Any]) -> str:
 
 async def _serve(stop: asyncio.Event, claim: Claim, credentials: Credentials) -> None:
     from agents.worker.loop import serve_worker
-    from config.asgi import application
+    from config.asgi import application, turn_away
 
     async with server.lifespan(application), asyncio.TaskGroup() as tasks:
         worker = tasks.create_task(serve_worker(stop))
@@ -160,6 +160,7 @@ async def _serve(stop: asyncio.Event, claim: Claim, credentials: Credentials) ->
                 listener=claim.listener,
                 server=server.get_server_name(),
                 stop=stop,
+                turn_away=turn_away,
                 linger=lambda: asyncio.wait({worker}),
             )
 

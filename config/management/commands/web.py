@@ -62,12 +62,14 @@ def run_web(listener: socket.socket, name: ServerName) -> None:
     """Serve on this socket until SIGTERM or SIGINT."""
 
     async def main(stop: asyncio.Event) -> None:
-        from config.asgi import application
+        from config.asgi import application, turn_away
 
         host, port, *_ = listener.getsockname()
         async with server.lifespan(application):
             memory.freeze_heap()
             log.info("web ready", host=host, port=port, server=name)
-            await server.serve(application, listener=listener, server=name, stop=stop)
+            await server.serve(
+                application, listener=listener, server=name, stop=stop, turn_away=turn_away
+            )
 
     server.run(main)

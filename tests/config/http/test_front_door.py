@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import socket
 import threading
@@ -347,11 +348,13 @@ def test_a_trusted_proxy_holds_as_many_as_its_clients_need(server: Server, setti
 
 
 @contextmanager
-def greeting(*, keep_alive_s: int) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
+def greeting(
+    *, keep_alive_s: int = 5, turn_away: server_protocols.TurnAway = server_protocols.let_in
+) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
     """A server that answers everything; its address and its loop."""
     listener = bind("127.0.0.1", 0)
     options: dict[str, Any] = {
-        "http": server_protocols.HttpProtocol,
+        "http": functools.partial(server_protocols.HttpProtocol, turn_away=turn_away),
         "lifespan": "off",
         "log_config": None,
     }
@@ -389,3 +392,34 @@ def test_a_request_that_comes_while_the_loop_is_held_is_answered() -> None:
                 assert some, "the server has hung up"
                 answer += some
         assert rest(raw) == b""  # but nobody stays for ever
+
+
+# --- a crowd at the door --------------------------------------------------------------------------
+
+
+def _closed(scope: Any) -> server_protocols.Answer | None:
+    return (
+        (503, {"Retry-After": "1", "content-length": "4"}, b"full")
+        if scope["method"] == "POST"
+        else None
+    )
+
+
+def test_who_is_turned_away_is_answered_at_once_and_unheard() -> None:
+    with greeting(turn_away=_closed) as (url, _), connection(url) as raw:
+        raw.sendall(head("POST", RUNS, "Content-Length: 2") + b"{}")
+        answer = rest(raw)  # to the end of the connection
+        assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"\r\nRetry-After: 1\r\n" in answer
+        assert answer.endswith(b"\r\nconnection: close\r\n\r\nfull")
+        assert httpx.get(f"{url}/health", trust_env=False).text == "hello"
+
+
+def test_nobody_is_turned_away_in_the_middle_of_a_sentence() -> None:
+    """A connection that is closed over unread bytes loses its answer: the application lets them come."""
+    with greeting(turn_away=_closed) as (url, _), connection(url) as raw:
+        raw.sendall(head("POST", RUNS, "Content-Length: 2") + b"{")
+        answer = b""
+        while not answer.endswith(b"hello"):
+            answer += raw.recv(65_536)
+        assert answer.startswith(b"HTTP/1.1 200 ")

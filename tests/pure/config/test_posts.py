@@ -1,7 +1,11 @@
-"""Which POSTs are let in: a burst is, more on top of a crawl are not."""
+"""Which POSTs are let in: a burst is, more on top of a crowd that stays are not."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import json
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,9 +13,26 @@ import pytest
 
 from config.errors import Unavailable
 from config.http import admission as module
-from config.http.admission import CRAWL_S, CRAWLING, CROWD, Posts
+from config.http.admission import (
+    CALM_S,
+    CRAWL_S,
+    CRAWLING,
+    CROWD,
+    FEWEST,
+    TURN_S,
+    Pace,
+    Posts,
+)
 
 RUNS = "/api/v1/agent/runs"
+
+
+def on_a_loop(play: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(play)
+    def test(**fixtures: Any) -> None:
+        asyncio.run(play(**fixtures))
+
+    return test
 
 
 @pytest.fixture
@@ -21,7 +42,8 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_a_burst_is_let_in_as_a_whole(now: list[float], settings: Any) -> None:
+@on_a_loop
+async def test_a_burst_is_let_in_as_a_whole(now: list[float], settings: Any) -> None:
     with ExitStack() as burst:
         posts = Posts()
         for _ in range(settings.POSTS_AT_ONCE):
@@ -31,7 +53,8 @@ def test_a_burst_is_let_in_as_a_whole(now: list[float], settings: Any) -> None:
     assert (refusal.value.error_code, refusal.value.retry_after) == ("overloaded", 1)
 
 
-def test_while_many_wait_for_long_no_more_are_let_in(now: list[float]) -> None:
+@on_a_loop
+async def test_while_many_wait_for_long_no_more_are_let_in(now: list[float]) -> None:
     with ExitStack() as waiting:
         posts = Posts()
         leaves = [waiting.enter_context(posts.admitted("POST", RUNS)) for _ in range(CRAWLING)]
@@ -40,12 +63,14 @@ def test_while_many_wait_for_long_no_more_are_let_in(now: list[float]) -> None:
             pass
         with posts.admitted("GET", RUNS):
             pass
-        leaves[0]()
+        for leave in leaves[: CRAWLING - FEWEST + 1]:
+            leave()
         with posts.admitted("POST", RUNS):
             pass
 
 
-def test_a_few_slow_ones_keep_nobody_out(now: list[float]) -> None:
+@on_a_loop
+async def test_a_few_slow_ones_keep_nobody_out(now: list[float]) -> None:
     with ExitStack() as waiting:
         posts = Posts()
         for _ in range(CRAWLING - 1):
@@ -55,7 +80,8 @@ def test_a_few_slow_ones_keep_nobody_out(now: list[float]) -> None:
             waiting.enter_context(posts.admitted("POST", RUNS))
 
 
-def test_what_has_been_answered_holds_no_place(now: list[float], settings: Any) -> None:
+@on_a_loop
+async def test_what_has_been_answered_holds_no_place(now: list[float], settings: Any) -> None:
     settings.POSTS_AT_ONCE = 1
     posts = Posts()
     with posts.admitted("POST", RUNS) as leave:
@@ -66,7 +92,8 @@ def test_what_has_been_answered_holds_no_place(now: list[float], settings: Any) 
         pass
 
 
-def test_a_full_queue_is_known_at_the_door_only_in_a_crowd_and_only_for_new_runs() -> None:
+@on_a_loop
+async def test_a_full_queue_is_known_at_the_door_only_in_a_crowd_and_only_for_new_runs() -> None:
     asked: list[int] = []
 
     def full(coming: int) -> Unavailable:
@@ -83,3 +110,74 @@ def test_a_full_queue_is_known_at_the_door_only_in_a_crowd_and_only_for_new_runs
         with posts.admitted("POST", f"{RUNS}/abc/cancel"):
             pass
     assert asked == [CROWD]
+
+
+# --- after a crawl --------------------------------------------------------------------------------
+
+
+async def turns(pace: Pace, now: list[float], *, waiting: int, count: int, seconds: float) -> None:
+    """So many turns of the loop, each this long, while so many wait."""
+    for _ in range(count):
+        pace.notice(waiting, crawls=False)
+        now[0] += seconds
+        await asyncio.sleep(0)
+
+
+@on_a_loop
+async def test_a_crowd_that_does_not_crawl_may_make_turns_long(now: list[float], settings: Any) -> None:
+    pace = Pace()
+    await turns(pace, now, waiting=200, count=100, seconds=10 * TURN_S)
+    assert pace.most == settings.POSTS_AT_ONCE
+
+
+@on_a_loop
+async def test_after_a_crawl_as_many_are_let_in_as_keep_turns_short(
+    now: list[float], settings: Any
+) -> None:
+    pace = Pace()
+    pace.notice(200, crawls=True)
+    assert pace.most == FEWEST
+    await turns(pace, now, waiting=FEWEST, count=51, seconds=TURN_S / 2)
+    assert FEWEST + 50 <= pace.most <= FEWEST + 51
+    await turns(pace, now, waiting=FEWEST + 50, count=3, seconds=2 * TURN_S)
+    assert FEWEST < pace.most < FEWEST + 50
+    await turns(pace, now, waiting=FEWEST, count=100, seconds=2 * TURN_S)
+    assert pace.most == FEWEST
+    await turns(pace, now, waiting=FEWEST, count=10_000, seconds=TURN_S / 2)
+    assert pace.most == settings.POSTS_AT_ONCE
+
+
+@on_a_loop
+async def test_once_no_crowd_has_come_for_a_while_the_next_burst_is_let_in(
+    now: list[float], settings: Any
+) -> None:
+    pace = Pace()
+    pace.notice(200, crawls=True)
+    await turns(pace, now, waiting=1, count=9, seconds=CALM_S / 10)
+    await turns(pace, now, waiting=CROWD, count=1, seconds=CALM_S / 10)
+    await turns(pace, now, waiting=1, count=9, seconds=CALM_S / 10)
+    assert pace.most == FEWEST
+    await turns(pace, now, waiting=1, count=3, seconds=CALM_S / 10)
+    assert pace.most == settings.POSTS_AT_ONCE
+
+
+@on_a_loop
+async def test_who_is_turned_away_gets_the_error_and_the_id_of_the_request(settings: Any) -> None:
+    settings.POSTS_AT_ONCE = 1
+    posts = Posts()
+    scope = {"path": RUNS, "headers": [(b"x-request-id", b"mine")]}
+    assert posts.turn_away(scope) is None
+    with posts.admitted("POST", RUNS):
+        refused = posts.turn_away(scope)
+        replaced = posts.turn_away(scope | {"headers": [(b"x-request-id", b"not one")]})
+    assert refused is not None
+    assert replaced is not None
+    status, headers, body = refused
+    assert (status, headers["Retry-After"], headers["x-request-id"]) == (503, "1", "mine")
+    assert json.loads(body) == {
+        "detail": "Too many requests at once.",
+        "code": "overloaded",
+        "request_id": "mine",
+    }
+    assert replaced[1]["x-request-id-replaced"] == "true"
+    assert replaced[1]["x-request-id"] == json.loads(replaced[2])["request_id"] != "not one"
