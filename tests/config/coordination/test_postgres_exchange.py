@@ -19,6 +19,7 @@ from config.coordination import notifications, postgres_exchange, postgres_liste
 from config.coordination.memory_exchange import MISSED, Message
 from config.coordination.postgres_exchange import PostgresExchange
 from config.database import new_connections
+from config.process import cancellation
 from tests.support.log_lines import lines_about
 
 LISTENERS = """
@@ -46,6 +47,8 @@ def play(work: Coroutine[Any, Any, None]) -> None:
                 await work
         finally:
             await database.close()
+            # As the processes end: a pool that the listener opens just now swallows one cancellation.
+            await cancellation.cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
 
     asyncio.run(to_its_end())
 
