@@ -280,7 +280,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": "{deepLinking: true, plugins: [inReferences]}",  # see `config/api_docs.js`
+    "SWAGGER_UI_SETTINGS": "{deepLinking: true, plugins: [localReferences]}",  # of `config/api_docs.js`
     "REDOC_DIST": "SIDECAR",
     "POSTPROCESSING_HOOKS": ["config.openapi.add_async_operations"],
 }

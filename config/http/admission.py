@@ -1,6 +1,6 @@
 """Which POSTs are let in: a burst is, more on top of a crawl are not.
 
-Asked before anything is read of a request, so a refusal costs next to nothing and comes at once.
+Asked before anything is looked up for a request, so a refusal costs next to nothing and comes at once.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from config.http import paths
 from config.http.middleware import find_request_id
 
 CROWD: Final = 4
-CRAWLING: Final = 64
+CRAWLING: Final = 64  # POSTs that have each waited for CRAWL_S are a crawl
 CRAWL_S: Final = 1.0
-CALM_S: Final = 1.0
-TURN_S: Final = 0.005
-FEWEST: Final = 32
+CALM_S: Final = 1.0  # without a crowd, after which a crawl is over
+TURN_S: Final = 0.005  # a short turn of the event loop
+FEWEST: Final = 32  # POSTs that are let in at once during a crawl
 
 
 class Pace:
     """How many POSTs may wait at once: all that a setting allows, or, after a crawl, few.
 
-    In a loop without rest every request needs the same number of turns, and a turn is as long as there
-    are requests. So after a crawl FEWEST are let in, and more only while turns take less than TURN_S,
-    until no crowd has been seen for CALM_S: as much is done in a second, and nobody waits long, least of
-    all who is refused.
+    Each request needs some turns of the event loop, and under full load a turn takes longer the more
+    requests there are. So after a crawl only FEWEST are let in, and one more after each turn that took
+    less than TURN_S, until no crowd has been seen for CALM_S. As many are answered in a second, but each
+    of them sooner, and refusals come soonest.
     """
 
     def __init__(self) -> None:
         self._limit: float = math.inf
-        self._crowded = 0.0
+        self._crowd_seen = 0.0
         self._timing = False
 
     @property
@@ -49,8 +49,8 @@ class Pace:
     def notice(self, waiting: int, *, crawls: bool) -> None:
         """One more has come to so many that are waiting."""
         if waiting >= CROWD:
-            self._crowded = monotonic()
-        elif self._crowded < monotonic() - CALM_S:
+            self._crowd_seen = monotonic()
+        elif self._crowd_seen < monotonic() - CALM_S:
             self._limit = math.inf
         if crawls:
             self._limit = FEWEST

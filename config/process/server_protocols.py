@@ -81,7 +81,7 @@ class HttpProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, turn_away: TurnAway = let_in, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._turn_away = turn_away
-        self._reading = False
+        self._reading = False  # inside data_received, where a whole request may come at once
         self._unstarted: tuple[RequestResponseCycle, Any, Answer] | None = None
         self._in_head = False
         self._head_size = 0
