@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary, WeakSet
 import structlog
 from django.conf import settings
 
-from config.celery import app
 from config.coordination import notifications
 
 logger = structlog.get_logger(__name__)
@@ -122,6 +121,8 @@ class _Publisher:
             time.sleep(_PAUSE_S)
 
     def _send(self, run_id: str) -> None:
+        from config.celery import app
+
         try:
             app.send_task(EXECUTE_RUN, (run_id,), retry=False, ignore_result=True)
         except Exception as error:  # kombu's errors differ by transport; workers look by themselves

@@ -282,7 +282,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": "{deepLinking: true, plugins: [localReferences]}",  # of `config/api_docs.js`
     "REDOC_DIST": "SIDECAR",
-    "POSTPROCESSING_HOOKS": ["config.openapi.add_async_operations"],
+    "POSTPROCESSING_HOOKS": ["config.openapi.document.add_async_operations"],
 }
 UNFOLD = {
     "SITE_TITLE": "Parley",

@@ -6,12 +6,9 @@ rounds from here. It goes on by itself when the broker is back.
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -29,20 +26,6 @@ def run_beat() -> None:
     configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     Beat(settings.VAR_DIR).run()
-
-
-@asynccontextmanager
-async def schedule_chores() -> AsyncIterator[None]:
-    """Send the periodic tasks inside the block, if there is a broker for them."""
-    if not settings.CELERY_BROKER_URL:
-        yield
-        return
-    beat = Beat(settings.VAR_DIR)
-    beat.start()
-    try:
-        yield
-    finally:
-        await asyncio.to_thread(beat.stop)
 
 
 class Beat:

@@ -6,18 +6,14 @@ only latency (DESIGN §2). The thread resumes by itself when the broker is back.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
 from celery.worker import WorkController, state
-from django.conf import settings
 
 from config.celery import app
 
@@ -35,20 +31,6 @@ def _prepare_app() -> None:
     app.loader.import_default_modules()
     app.finalize(auto=True)
     app.conf.broker_connection_max_retries = None  # for ever
-
-
-@asynccontextmanager
-async def receive_wake_ups() -> AsyncIterator[None]:
-    """Receive Celery's messages inside the block, if a broker brings any."""
-    if not settings.CELERY_BROKER_URL:
-        yield
-        return
-    consumer = Consumer()
-    consumer.start()
-    try:
-        yield
-    finally:
-        await asyncio.to_thread(consumer.stop)
 
 
 class Consumer:

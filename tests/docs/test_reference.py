@@ -63,7 +63,7 @@ def test_every_route_of_the_openapi_document_is_listed_and_the_other_way_round(s
 
 
 def test_the_openapi_document_describes_every_route_of_the_api() -> None:
-    from config.openapi import add_async_operations
+    from config.openapi.document import add_async_operations
     from config.urls import urlpatterns
 
     def paths(patterns: list[Any], prefix: str) -> set[str]:
@@ -88,7 +88,7 @@ def test_the_openapi_document_describes_every_route_of_the_api() -> None:
 
 
 def test_every_member_of_an_answer_of_our_own_is_named_on_a_page() -> None:
-    from config.openapi import add_async_operations
+    from config.openapi.document import add_async_operations
 
     schemas = add_async_operations({"paths": {}})["components"]["schemas"]
     named = {word for path in DOCS.rglob("*.md") for word in re.findall(r"[$\w]+", path.read_text())}

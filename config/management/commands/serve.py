@@ -10,7 +10,6 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.celery import app as celery
 from config.management.commands.web import add_web_arguments, listen, run_web
 from config.management.commands.worker import add_worker_arguments, run_worker, set_capacity
 from config.process.coordinated import require_coordination
@@ -66,5 +65,7 @@ def _load() -> None:
     if settings.CELERY_BROKER_URL:
         for name in _LOADED_WITH_BROKER:
             import_module(name)
+        from config.celery import app as celery
+
         celery.loader.import_default_modules()
         celery.finalize(auto=True)

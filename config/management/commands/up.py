@@ -26,8 +26,7 @@ from config.auth import bearer
 from config.auth.models import User
 from config.process import bootstrap, installation, memory, server, watchdog
 from config.process.bootstrap import Claim
-from config.process.celery_beat import schedule_chores
-from config.process.celery_threads import receive_wake_ups
+from config.process.celery_parts import receive_wake_ups, schedule_chores
 from config.process.supervision import supervise
 
 _ADMIN: Final = "admin"

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config import database
 from config.process import memory, schema, server
-from config.process.celery_threads import receive_wake_ups
+from config.process.celery_parts import receive_wake_ups
 from config.process.coordinated import require_coordination
 from config.process.pooler_check import require_usable_pooler
 
