@@ -22,7 +22,7 @@ from tests.faults.tally import Tally
 from tests.support.fakes.fake_model import Answer, End, text
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
-RUNS, CLIENTS = (1_000, 25) if FULL else (36, 12)
+RUNS, CLIENTS = (1_000, 25) if FULL else (18, 9)
 AT_EACH_STEP = 20 if FULL else 4
 LARGE_PIECE, LARGE_PIECES = 100_000, 500 if FULL else 100
 

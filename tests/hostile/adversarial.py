@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 _parser: Any = import_module("re._parser")
 
-SIZES: Final = (16, 24, 36, 54, 81, 120, 180, 270, 400, 600, 1_000, 10_000, 100_000)
+SIZES: Final = (16, 24, 36, 54, 81, 120, 180, 270, 400, 600, 1_000, 3_000, 10_000, 30_000, 100_000)
 """In small steps at first, so that what is exponential is seen before it takes years."""
 _SLOWEST: Final = ((1_000, None), (10_000, 10), (100_000, 3))
 """How many of a pattern's texts are tried up to which length, the slowest first; None is all."""
