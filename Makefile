@@ -9,6 +9,9 @@ CLIENTS ?= all
 RELEASE := var/release
 EXTRAS := analytics daphne docs otel s3 sentry
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
+# Every pin of some files, by two pips at once, because one uses one core.
+half = grep -hv '^-r' $(1) | sed -n '$(2)' | $(PIP) --no-deps -r /dev/stdin
+install = $(call half,$(1),p;n) & $(call half,$(1),n;p) && wait $$!
 
 .DEFAULT_GOAL := help
 .PHONY: help up dev test clients faults hostile lint bench docs wheel sbom audit pins clean
@@ -92,17 +95,16 @@ $(VENV)/bin/python:
 
 $(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
 	@echo 'Installing packages …'
-	@$(PIP) -r requirements/base.txt
+	@$(call install,requirements/base.txt)
 	@touch $@
 
 $(VENV)/.docs: requirements/docs.txt $(VENV)/.base
-	@$(PIP) -r requirements/docs.txt
+	@$(call install,requirements/docs.txt)
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt requirements/oracle.txt $(EXTRAS:%=requirements/%.txt) $(VENV)/.base
 	@echo 'Installing packages for tests, linters and documentation (over 1 GB, some minutes) …'
-	@$(PIP) -r requirements/dev.txt
-	@$(PIP) --no-deps -r requirements/oracle.txt
+	@$(call install,requirements/dev.txt requirements/oracle.txt $(EXTRAS:%=requirements/%.txt))
 	@touch $@
 
 $(RELEASE)/.done: requirements/release.txt
