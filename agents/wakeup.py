@@ -121,9 +121,9 @@ class _Publisher:
             time.sleep(_PAUSE_S)
 
     def _send(self, run_id: str) -> None:
-        from config.celery import app
-
         try:
+            from config.celery import app
+
             app.send_task(EXECUTE_RUN, (run_id,), retry=False, ignore_result=True)
         except Exception as error:  # kombu's errors differ by transport; workers look by themselves
             logger.warning("wake-up not sent", run_id=run_id, error=type(error).__name__)
