@@ -9,9 +9,10 @@ CLIENTS ?= all
 RELEASE := var/release
 EXTRAS := analytics daphne docs otel s3 sentry
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
-# Every pin of some files, by two pips at once, because one uses one core.
+# Every pin of some files, by two pips at once, because one uses one core; then what this Python and system
+# need besides the pins, which are those of Python 3.11.7 on Linux.
 half = grep -hv '^-r' $(1) | sed -n '$(2)' | $(PIP) --no-deps -r /dev/stdin
-install = $(call half,$(1),p;n) & $(call half,$(1),n;p) && wait $$!
+install = { $(call half,$(1),p;n) & $(call half,$(1),n;p) && wait $$!; } && $(PIP) $(1:%=-r %)
 
 .DEFAULT_GOAL := help
 .PHONY: help up dev test clients faults hostile lint bench docs wheel sbom audit pins clean
@@ -104,7 +105,8 @@ $(VENV)/.docs: requirements/docs.txt $(VENV)/.base
 
 $(VENV)/.dev: requirements/dev.txt requirements/oracle.txt $(EXTRAS:%=requirements/%.txt) $(VENV)/.base
 	@echo 'Installing packages for tests, linters and documentation (over 1 GB, some minutes) …'
-	@$(call install,requirements/dev.txt requirements/oracle.txt $(EXTRAS:%=requirements/%.txt))
+	@$(call install,requirements/dev.txt $(EXTRAS:%=requirements/%.txt))
+	@$(PIP) --no-deps -r requirements/oracle.txt
 	@touch $@
 
 $(RELEASE)/.done: requirements/release.txt

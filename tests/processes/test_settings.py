@@ -78,6 +78,26 @@ def test_a_bare_celery_worker_that_nothing_reaches_does_not_start(
     assert (done.returncode, named in done.stderr, "Traceback" in done.stderr) == (1, True, False)
 
 
+def test_without_a_broker_nothing_imports_celery_and_nobody_the_openapi_document(tmp_path: Path) -> None:
+    script = (
+        "import sys, django; django.setup()\n"
+        "import agents.worker.loop, config.asgi\n"
+        "from config.management.commands import serve, up, web, worker\n"
+        "unused = {'celery', 'kombu', 'config.celery', 'config.openapi.document'}\n"
+        "print(sorted(unused & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=_environment(tmp_path) | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
 def _start(folder: Path, changes: dict[str, str], command: str = "check") -> tuple[int, str]:
     """Start a process with these variables; its exit code and what it says on stderr."""
     done = subprocess.run(

@@ -53,9 +53,9 @@ async def _work(stop: asyncio.Event) -> None:
 
     database.set_serving_loop(asyncio.get_running_loop())
     await schema.wait_for_migrations(stop)
-    memory.freeze_heap()
     try:
         async with receive_wake_ups():
+            memory.freeze_heap()
             await serve_worker(stop)
     finally:
         await database.close()
