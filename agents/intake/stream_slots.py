@@ -145,6 +145,11 @@ class OpenSlots:
             some, self._to_release = self._to_release[:500], self._to_release[500:]
             await shared_slots.release(some)
 
+    async def released(self) -> None:
+        """Return when the others know of all places that were given back."""
+        if self._releasing is not None:
+            await asyncio.wait([self._releasing])
+
     def of_user(self, user_id: UUID) -> list[StreamSlot]:
         return list(self._by_user.get(user_id, {}).values())
 
@@ -224,11 +229,17 @@ def _obey(message: notifications.Message) -> None:
 
 
 async def renew_for_ever() -> None:
-    """Renew this process's slots, all in one exchange, also those that the others have forgotten."""
-    while True:
-        await asyncio.sleep(RENEW_S)
-        if _is_shared():
-            await renew()
+    """Renew this process's slots, all in one exchange, also those that the others have forgotten.
+
+    Once cancelled it waits for those just given back: the others would count them until they expire.
+    """
+    try:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            if _is_shared():
+                await renew()
+    finally:
+        await _streams.released()
 
 
 async def renew() -> None:

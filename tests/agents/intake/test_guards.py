@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from uuid import UUID, uuid4
@@ -27,6 +27,7 @@ from config.coordination import shared_slots
 from config.coordination.models import SharedSlot
 from config.coordination.shared_slots import Limits, Taken
 from config.database import connect
+from config.process import cancellation
 from conversations.models import Run
 from tests.support.client import Client, ScriptedModel
 from tests.support.database import url_of_tests
@@ -355,6 +356,7 @@ import django; django.setup()
 from agents.intake import stream_slots
 from config import database
 from config.coordination import redis_client
+from config.process import cancellation
 redis_client.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
 
 async def for_ever():
@@ -366,10 +368,11 @@ async def hold(slot):
         print("holding", flush=True)
 
 async def main():
-    chores = [stream_slots.obey_for_ever(), stream_slots.renew_for_ever()]  # as a web process does
+    chores = [stream_slots.obey_for_ever(), stream_slots.renew_for_ever()]  # as a web process has them
     tasks = [asyncio.create_task(chore) for chore in chores]
     slots = [await stream_slots.admit(UUID(sys.argv[1]), UUID(int=n)) for n in (1, 2)]
     await asyncio.gather(*map(hold, slots))
+    await cancellation.cancel_all(tasks)  # and ends them
     print("ended", flush=True)
 
 database.run_sync(main())  # a pool that connects when its loop ends lets it wait for ever
@@ -399,6 +402,29 @@ async def main():
 
 database.run_sync(main())  # a pool that connects when its loop ends lets it wait for ever
 """
+
+
+def test_a_process_that_ends_leaves_no_place_taken(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its readers come back at once, and each counted twice until the old places expire."""
+    settings.COORDINATION = "postgresql"
+    user_id, release = UUID(int=uuid4().int), shared_slots.release
+
+    async def release_late(slots: Sequence[shared_slots.Slot]) -> None:
+        await asyncio.sleep(0.1)
+        await release(slots)
+
+    async def play() -> int | None:
+        renewing = asyncio.create_task(stream_slots.renew_for_ever())
+        slots = [await stream_slots.admit(user_id, uuid4()) for _ in range(3)]
+        monkeypatch.setattr(shared_slots, "release", release_late)
+        for slot in slots:
+            slot.release()
+        await cancellation.cancel_all([renewing])  # as a web process at its end
+        return await shared_slots.count_of_user(user_id)
+
+    assert database.run_sync(play()) == 0
 
 
 @pytest.mark.parametrize("through", ["redis", "postgresql"])
