@@ -23,6 +23,9 @@ from config.http.middleware import find_request_id
 CROWD: Final = 4
 CRAWLING: Final = 64  # POSTs that have each waited for CRAWL_S are a crawl
 CRAWL_S: Final = 1.0
+SLOW_S: Final = (
+    0.25  # and so are as many that wait for this long each, new ones after old ones, until CRAWL_S
+)
 CALM_S: Final = 1.0  # without a crowd, after which a crawl is over
 TURN_S: Final = 0.005  # a short turn of the event loop
 FEWEST: Final = 32  # POSTs that are let in at once during a crawl
@@ -78,6 +81,7 @@ class Posts:
         self._full = full
         self._pace = Pace()
         self._begun: dict[object, float] = {}
+        self._slow_since = math.inf
 
     @contextmanager
     def admitted(self, method: str, path: str) -> Iterator[Callable[[], None]]:
@@ -120,8 +124,15 @@ class Posts:
         return None
 
     def _crawl(self) -> bool:
-        """Whether CRAWLING POSTs have been waiting for longer than CRAWL_S."""
+        """Whether CRAWLING POSTs wait too long: these themselves, or ever others for some time.
+
+        A burst is over by then. Under a load that stays, each may wait for less than CRAWL_S for many
+        seconds, and refusals as long as they.
+        """
         if len(self._begun) < CRAWLING:
+            self._slow_since = math.inf
             return False
-        begun = next(islice(self._begun.values(), CRAWLING - 1, None))
-        return begun < monotonic() - CRAWL_S
+        now = monotonic()
+        slow_at = next(islice(self._begun.values(), CRAWLING - 1, None)) + SLOW_S
+        self._slow_since = min(self._slow_since, slow_at) if slow_at < now else math.inf
+        return self._slow_since < now - (CRAWL_S - SLOW_S)

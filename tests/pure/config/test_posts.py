@@ -19,6 +19,7 @@ from config.http.admission import (
     CRAWLING,
     CROWD,
     FEWEST,
+    SLOW_S,
     TURN_S,
     Pace,
     Posts,
@@ -67,6 +68,43 @@ async def test_while_many_wait_for_long_no_more_are_let_in(now: list[float]) -> 
             leave()
         with posts.admitted("POST", RUNS):
             pass
+
+
+@on_a_loop
+async def test_a_crowd_that_is_slow_for_long_is_told_though_each_waits_for_less(
+    now: list[float],
+) -> None:
+    posts = Posts()
+    assert let_in(posts, now, seconds=SLOW_S - 0.05, rounds=100) == 100
+    assert let_in(posts, now, seconds=2 * SLOW_S, rounds=100) == 1 + CRAWL_S // (2 * SLOW_S)
+
+
+@on_a_loop
+async def test_bursts_with_some_time_between_them_are_let_in(now: list[float]) -> None:
+    posts = Posts()
+    for _ in range(10):
+        assert let_in(posts, now, seconds=2 * SLOW_S, rounds=2) == 2
+        with posts.admitted("POST", RUNS):  # alone
+            now[0] += 0.1
+
+
+def let_in(posts: Posts, now: list[float], *, seconds: float, rounds: int) -> int:
+    """How many rounds of CRAWLING more are let in, each while the one before has waited for so long."""
+    before = ExitStack()
+    with ExitStack() as opened:
+        for number in range(rounds):
+            coming = opened.enter_context(ExitStack())
+            try:
+                for _ in range(CRAWLING):
+                    coming.enter_context(posts.admitted("POST", RUNS))
+            except Unavailable:
+                before.close()
+                return number
+            before.close()
+            now[0] += seconds
+            before = coming
+        before.close()
+    return rounds
 
 
 @on_a_loop
