@@ -23,9 +23,7 @@ from config.http.middleware import find_request_id
 CROWD: Final = 4
 CRAWLING: Final = 64  # POSTs that have each waited for CRAWL_S are a crawl
 CRAWL_S: Final = 1.0
-SLOW_S: Final = (
-    0.25  # and so are as many that wait for this long each, new ones after old ones, until CRAWL_S
-)
+SLOW_S: Final = 0.25  # and so is it if, until CRAWL_S, there are always as many that waited this long
 CALM_S: Final = 1.0  # without a crowd, after which a crawl is over
 TURN_S: Final = 0.005  # a short turn of the event loop
 FEWEST: Final = 32  # POSTs that are let in at once during a crawl
@@ -124,10 +122,10 @@ class Posts:
         return None
 
     def _crawl(self) -> bool:
-        """Whether CRAWLING POSTs wait too long: these themselves, or ever others for some time.
+        """Whether CRAWLING POSTs have each waited for CRAWL_S, or always others for SLOW_S, as long.
 
-        A burst is over by then. Under a load that stays, each may wait for less than CRAWL_S for many
-        seconds, and refusals as long as they.
+        Under a load that stays, each may wait for less than CRAWL_S and yet every turn be long, so that
+        refusals are late too. A burst is over before.
         """
         if len(self._begun) < CRAWLING:
             self._slow_since = math.inf
