@@ -71,6 +71,7 @@ class Part:
         self._parts, self._command, self._env, self._ready = parts, command, env, ready
         self._process: subprocess.Popen[bytes] | None = None
         self._generation = 0
+        self.launched_at = 0.0
 
     @property
     def pid(self) -> int:
@@ -93,6 +94,7 @@ class Part:
     def launch(self, **env: str) -> None:
         """Start it without waiting."""
         self._generation += 1
+        self.launched_at = time.monotonic()
         self._process = self._parts.start(self._log_name, *self._command, env={**self._env, **env})
 
     def wait_ready(self) -> None:
@@ -209,8 +211,8 @@ class Stack:
                 part.launch()
         for part in everything:
             part.wait_ready()
-        if broken:
-            time.sleep(OFFERED_S)
+        since = time.monotonic() if broken else max(part.launched_at for part in everything)
+        time.sleep(max(0.0, since + OFFERED_S - time.monotonic()))
 
 
 @contextmanager
