@@ -154,7 +154,8 @@ async def roll_up_day(
 
 _AT_LEISURE: Final = """
 SELECT set_config('work_mem', '64MB', true), set_config('statement_timeout', '10min', true),
-    set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)
+    set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
+    set_config('enable_seqscan', 'on', true)
 """
 _MAKE_HOURS, _MAKE_DAYS = _hour_statements(), _day_statements()
 

@@ -25,6 +25,8 @@ from conversations.runs.end_sql import Ended, Ending, end_together
 from tests.support.client import Client
 
 User = get_user_model()
+SCANNED = "SELECT relname, seq_scan FROM pg_stat_xact_user_tables WHERE seq_scan > 0 ORDER BY relname"
+"""The tables that the connection has read from end to end in this second, and how often."""
 
 
 def running(owner: Any, *, stored: bool = True) -> Run:
@@ -94,6 +96,20 @@ def test_runs_that_end_together_are_whole_each_by_itself(client: Client) -> None
         spent = Spend.objects.filter(owner=owner)
         assert sum(day.runs for day in spent) == 2
         assert sum((day.cost_usd or Decimal()) for day in spent) == Decimal("0.5")
+
+
+def test_what_ends_runs_reads_no_table_from_end_to_end(client: Client) -> None:
+    """Nor on a new database, whose small tables PostgreSQL would read so until its first ANALYZE."""
+    runs = [running(client.user), running(client.user)]
+    made = [(one, [uuid7() for _ in one.messages]) for one in (ending(run, "said") for run in runs)]
+
+    async def play() -> None:
+        async with connection() as held, held.transaction():
+            before = await (await held.execute(SCANNED)).fetchall()
+            assert len(await end_together(held, made)) == 2
+            assert await (await held.execute(SCANNED)).fetchall() == before
+
+    run_sync(play())
 
 
 @pytest.mark.parametrize("table", ["thread", "run"])
