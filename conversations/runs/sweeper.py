@@ -41,7 +41,8 @@ FROM conversations_run WHERE status = 'running' AND (
     OR deadline_at < clock_timestamp() - interval '0.4 second'
 )
 UNION ALL
-SELECT id, fence, CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queue_timeout' END
+SELECT id, fence, CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
+    WHEN attempt > 0 THEN 'deadline_exceeded' ELSE 'queue_timeout' END
 FROM conversations_run WHERE status = 'queued' AND (
     cancel_requested_at IS NOT NULL OR deadline_at < clock_timestamp()
 )

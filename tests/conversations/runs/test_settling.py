@@ -270,15 +270,18 @@ def test_a_dead_workers_run_past_its_deadline_fails(client: Client) -> None:
     assert detail["error"]["code"] == "deadline_exceeded"
 
 
-def test_a_run_that_no_worker_takes_in_time_fails(client: Client) -> None:
-    run = orphan(client)
+@pytest.mark.parametrize(("attempt", "code"), [(0, "queue_timeout"), (1, "deadline_exceeded")])
+def test_a_run_that_no_worker_takes_in_time_fails(client: Client, attempt: int, code: str) -> None:
+    """Once it has begun it has a deadline, which it keeps while it waits for its next worker."""
+    run, earlier = orphan(client), orphan(client)
     late = timezone.now() - timedelta(seconds=1)
-    Run.objects.filter(pk=run.pk).update(status="queued", lease_until=None, deadline_at=late,
-                                         cancel_requested_at=None)  # fmt: skip
-    assert client.wait_for(run.id.hex, "failed", "completed", seconds=5)["status"] in (
-        "failed",
-        "completed",
-    )
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(
+            status="queued", worker="", attempt=attempt, lease_until=None, deadline_at=late
+        )
+        Run.objects.filter(pk=earlier.pk).update(thread=run.thread, thread_seq=0)  # goes before it
+    assert client.wait_for(run.id.hex, "failed", seconds=5)["error"]["code"] == code
+    assert run_sync(settling.settle(Due(earlier.id, 1, "cancelled")))
 
 
 def test_settling_twice_at_once_ends_a_run_once(client: Client, server: Server) -> None:
