@@ -26,8 +26,8 @@ _DEFAULTS: Final = LIMITS | {
     "tcp_keepalives_interval": "3",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "15s",
-    # A statement is planned once, on a new database while its tables are empty: until the first ANALYZE
-    # PostgreSQL would read them from end to end, however long they are by then.
+    # A statement is planned once, and on a new database while its tables are empty. Such a plan would
+    # read whole tables, however long they are by then, until PostgreSQL's first ANALYZE.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "jit": "off",

@@ -121,7 +121,8 @@ def _step(kind: str, name: str, calls: int, succeeded: int, spread: Spread, tota
     return counts | spread_fields("latency_ms", spread, total)
 
 
-# Memory to hash and not to sort on disk; a plan that knows the range, which a generic one does not.
+# Memory to hash and not to sort on disk; a plan that knows the range, which a generic one does not, and
+# may read a whole table.
 _PLANNED: Final = """
 SELECT set_config('work_mem', '64MB', true), set_config('plan_cache_mode', 'force_custom_plan', true),
     set_config('enable_seqscan', 'on', true)

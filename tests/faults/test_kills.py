@@ -131,7 +131,7 @@ async def _kill_at_each_step(stack: Stack, tally: Tally) -> None:
 
 
 def _started(found: Findings, *, times: int) -> Counter[str]:
-    """The runs that were started more often than so, or less."""
+    """Count the runs that were not started so many times, by how often they were."""
     started = Counter(account.attempts for account in found.accounts.values())
     del started[times]
     return Counter({f"started {number}, not {times} times": runs for number, runs in started.items()})
