@@ -17,7 +17,8 @@ from agents.api import (
 )
 
 urlpatterns = [
-    path("agent/runs", runs.runs),
+    path("agent/runs", runs.runs),  # this one and the next first: most requests are for them
+    path("agent/runs/<str:run_id>/events", runs.events),
     path("agent/run", runs.run_of_named_thread),
     path("agent/ag-ui", runs.ag_ui_runs),
     path("agent/process", agent_api.process),
@@ -25,7 +26,6 @@ urlpatterns = [
     path("agent/threads/<str:thread_id>", threads.thread),
     path("agent/threads/<str:thread_id>/connect", threads.connect),
     path("agent/runs/<str:run_id>", runs.run),
-    path("agent/runs/<str:run_id>/events", runs.events),
     path("agent/runs/<str:run_id>/cancel", runs.cancel),
     path("agent/usage", usage.usage),
     path("agent/approvals", approvals.approvals),

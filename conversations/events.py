@@ -84,22 +84,17 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     unpriced_tokens: int = 0
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of both; known costs are added, unknown ones stay unpriced."""
+        """Return the sum of both, as far as a column holds it; unknown costs stay unpriced."""
         known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
-            _counted(self.input_tokens, other.input_tokens),
-            _counted(self.output_tokens, other.output_tokens),
-            _counted(self.cached_tokens, other.cached_tokens),
-            _counted(self.reasoning_tokens, other.reasoning_tokens),
-            _counted(self.cache_write_tokens, other.cache_write_tokens),
+            min(self.input_tokens + other.input_tokens, _LARGEST_COUNT),
+            min(self.output_tokens + other.output_tokens, _LARGEST_COUNT),
+            min(self.cached_tokens + other.cached_tokens, _LARGEST_COUNT),
+            min(self.reasoning_tokens + other.reasoning_tokens, _LARGEST_COUNT),
+            min(self.cache_write_tokens + other.cache_write_tokens, _LARGEST_COUNT),
             sum(known, Decimal()) if known else None,
-            _counted(self.unpriced_tokens, other.unpriced_tokens),
+            min(self.unpriced_tokens + other.unpriced_tokens, _LARGEST_COUNT),
         )
-
-
-def _counted(one: int, other: int) -> int:
-    """The sum, as far as a column holds it."""
-    return min(one + other, _LARGEST_COUNT)
 
 
 class RunQueued(Struct, frozen=True, tag="run.queued"):

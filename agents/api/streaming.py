@@ -75,8 +75,11 @@ class Cursor:
         for event in batch.after(self.fed):
             made = self.encoder.feed(event)
             self.fed = event.seq
-            if made and _reached(made) > self._after:
-                found += self._unseen(made)
+            if not made:
+                continue
+            last = made[-1].id
+            if (FROM_THE_START + 1 if last is None else last) > self._after:
+                found += made if len(made) == 1 else self._unseen(made)
         self.ended = batch.is_last
         return found
 
@@ -92,14 +95,7 @@ class Cursor:
 
     def _unseen(self, made: Sequence[Frame]) -> Sequence[Frame]:
         """Return the frames past `after`; a dialect that numbers frames may resume within an event."""
-        if len(made) == 1:
-            return made
         return [frame for frame in made if frame.id is None or frame.id > self._after]
-
-
-def _reached(made: Sequence[Frame]) -> int:
-    last = made[-1].id
-    return FROM_THE_START + 1 if last is None else last
 
 
 def open_cursor(run: RunRow, dialect: Dialect, *, after: int = FROM_THE_START) -> Cursor:

@@ -62,5 +62,9 @@ class Reader(ABC):
 
 
 def sum_counts(*counts: int | None) -> int:
-    """Return the sum of a provider's counts; missing ones are 0."""
-    return min(sum(max(some or 0, 0) for some in counts), _LARGEST_COUNT)
+    """Return the sum of a provider's counts; missing and negative ones are 0."""
+    total = 0
+    for some in counts:
+        if some and some > 0:
+            total += some
+    return min(total, _LARGEST_COUNT)

@@ -187,9 +187,9 @@ class Execution:
                     break
                 for delivered in self._delivery.take(fact):
                     self._log_fact(delivered)
-                await self._log.make_room()
                 if self._log.last_seq - others_had_their_turn >= _TURN_EVENTS:
                     others_had_their_turn = self._log.last_seq
+                    await self._log.make_room()
                     await asyncio.sleep(0)
         self._log_held()
         if isinstance(terminal, events.RunFailed):

@@ -38,17 +38,24 @@ class RunSize:
 
         Raise RunFailure `answer_too_large`, `log_too_large` or `state_too_large`.
         """
-        size = _size_of(fact)
-        is_answer = isinstance(fact, events.DELTAS)
-        if is_answer or (isinstance(fact, events.MessageCompleted) and fact.replaces):
-            self._answer += size
-            if self._answer > self._answer_limit:
-                raise _too_large("answer", self._answer_limit)
-        elif isinstance(fact, events.StateUpdated) and fact.scope == "thread":
-            self._add_state(fact, size, state)
+        if isinstance(fact, events.DELTAS):  # most facts are; their text counts
+            text = fact.text
+            size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+            self._add_answer(size)
+        else:
+            size = len(msgspec.json.encode(fact))
+            if isinstance(fact, events.MessageCompleted) and fact.replaces:
+                self._add_answer(size)
+            elif isinstance(fact, events.StateUpdated) and fact.scope == "thread":
+                self._add_state(fact, size, state)
         self.log += size + _EVENT_BYTES
         if self.log > self._log_limit:
             raise _too_large("log", self._log_limit)
+
+    def _add_answer(self, size: int) -> None:
+        self._answer += size
+        if self._answer > self._answer_limit:
+            raise _too_large("answer", self._answer_limit)
 
     def _add_state(self, fact: events.StateUpdated, size: int, state: Any) -> None:
         """Measure the whole state only if the additions since the last measurement may exceed it."""
@@ -63,10 +70,3 @@ def _too_large(name: str, limit: int) -> RunFailure:
     return RunFailure(
         f"{name}_too_large", f"The run was ended: its {name} passed {limit // 1024:,} KiB."
     )
-
-
-def _size_of(fact: Fact) -> int:
-    """Return the approximate bytes of the fact in the log; deltas are counted by their text."""
-    if isinstance(fact, events.DELTAS):
-        return len(fact.text) if fact.text.isascii() else len(fact.text.encode("utf-8", "surrogatepass"))
-    return len(msgspec.json.encode(fact))

@@ -23,6 +23,7 @@ from config.http import paths, streamed_body
 from config.http.admission import Posts
 from config.http.async_views import LateResponse, StreamedResponse, error_response, look_up_caller
 from config.http.body_limits import BODY_LIMIT, HISTORY_LIMIT, Body, PageBody
+from config.http.hot_request import HotRequest
 from config.http.middleware import ApiHeaders
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -42,7 +43,12 @@ class ApiHandler(ASGIHandler):
 
 
 class HotHandler(ApiHandler):
-    """Answers requests whose views are coroutines that touch no ORM."""
+    """Answers requests whose views are coroutines that touch no ORM, and that `reverse` no address.
+
+    So Django need not be told below which prefix the addresses are.
+    """
+
+    request_class = HotRequest
 
     def __init__(self, posts: Posts | None = None) -> None:
         super().__init__()
@@ -55,7 +61,6 @@ class HotHandler(ApiHandler):
             if content is None:
                 return
             with self.posts.admitted(scope["method"], scope["path"]) as leave:
-                set_script_prefix(get_script_prefix(scope))
                 answer = self._answer(scope, content, send, body, leave)
                 del content  # the answer alone holds it, and lets go of it
                 await self._until_gone(answer, receive)

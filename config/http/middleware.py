@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from secrets import token_hex
 from typing import Any, Final
-from uuid import uuid4
 
 import structlog
 from asgiref.sync import sync_to_async
@@ -21,6 +21,7 @@ from corsheaders.middleware import CorsMiddleware
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase
 from django.middleware.security import SecurityMiddleware
+from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import StaticFile
@@ -35,7 +36,7 @@ def find_request_id(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, bool]:
     given = next((value for name, value in headers if name == b"x-request-id"), b"")
     if _REQUEST_ID.fullmatch(given):
         return given.decode(), False
-    return uuid4().hex, bool(given)
+    return token_hex(16), bool(given)
 
 
 class RequestId:
@@ -71,12 +72,17 @@ class RequestId:
 class ApiHeaders(CorsMiddleware):
     """The API's only middleware: cross-origin headers, and none may keep an answer or guess its type.
 
-    The API authenticates by bearer token: it needs no session and no CSRF, nor a thread for them.
+    The API authenticates by bearer token: it needs no session and no CSRF, nor a thread for them. Only
+    browsers name an origin, or ask first with OPTIONS; others need only know that the answer varies.
     """
 
     get_response: Callable[[HttpRequest], Any]
 
     async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
+        if "HTTP_ORIGIN" not in request.META and request.method != "OPTIONS":
+            plain = _with_api_policy(request, await self.get_response(request))
+            patch_vary_headers(plain, ("origin",))
+            return plain
         response: HttpResponseBase | None = self.check_preflight(request)
         if response is None:
             response = _with_api_policy(request, await self.get_response(request))

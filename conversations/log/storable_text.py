@@ -27,10 +27,9 @@ def clean(fact: Fact) -> Fact:
     types: in the log it would be unreadable for ever.
     """
     if isinstance(fact, events.DELTAS):
-        message_id, text = fact.message_id, fact.text
-        if _is_storable(text) and _is_storable(message_id):
+        if _is_storable(fact.message_id + fact.text):
             return fact
-        return type(fact)(clean_text(message_id), clean_text(text))
+        return type(fact)(clean_text(fact.message_id), clean_text(fact.text))
     if not isinstance(fact, events.Fact):
         raise TypeError("A runner says facts and nothing else.")
     cleaned = _read_back(fact)

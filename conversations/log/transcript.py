@@ -8,7 +8,7 @@ writes; the settler of a dead worker's run makes the same one from the stored ev
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -251,7 +251,7 @@ class Transcript:
     def _stage_message(self, ended: events.StageCompleted) -> StoredMessage:
         message_id = f"{ended.stage}-{self.run_id.hex}"
         metadata = {"stage": ended.stage, "latency_ms": ended.latency_ms}
-        return replace(self._storable("activity", ended.summary, metadata, message_id), placed=False)
+        return self._storable("activity", ended.summary, metadata, message_id, placed=False)
 
     def _spoken_message(self, draft: _Draft) -> StoredMessage:
         answer: dict[str, Any] = {"answer": draft.text, "status": self.status}
@@ -304,7 +304,7 @@ class Transcript:
         return self._storable("tool", summary, metadata | _thoughts(started), message_id)
 
     def _storable(
-        self, role: str, content: str, metadata: dict[str, Any], message_id: str
+        self, role: str, content: str, metadata: dict[str, Any], message_id: str, *, placed: bool = True
     ) -> StoredMessage:
         """Return a message that PostgreSQL takes: neither its text nor its jsonb has a place for NUL."""
         metadata = metadata | {"run_id": self.run_id.hex, "message_id": message_id}
@@ -312,7 +312,7 @@ class Transcript:
         if "\\u0000" in encoded:
             encoded = msgspec.json.encode(_without_nul(metadata)).decode()
         return StoredMessage(
-            role, _without_nul(content), encoded, _without_nul(message_id)[:_LONGEST_ID]
+            role, _without_nul(content), encoded, _without_nul(message_id)[:_LONGEST_ID], placed
         )
 
 

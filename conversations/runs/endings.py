@@ -76,7 +76,7 @@ def compose_ending(
     for event in last:
         transcript.feed(event)
     routed = transcript.routed
-    ending = Ending(
+    return Ending(
         run_id=transcript.run_id,
         fence=fence,
         runner=runner,
@@ -91,11 +91,16 @@ def compose_ending(
         messages=transcript.messages(),
         interrupts=transcript.interrupts(),
         state=transcript.state,
+        **_outcome(terminal),
     )
+
+
+def _outcome(terminal: Terminal) -> dict[str, str]:
+    """Return the columns that say how the run ended."""
     if isinstance(terminal, events.RunFailed):
         code = terminal.code[:_CODE_LENGTH] or "unknown_error"
-        return replace(ending, error_code=code, error_message=terminal.message)
-    return replace(ending, finish_reason=terminal.finish_reason[:_CODE_LENGTH])
+        return {"error_code": code, "error_message": terminal.message}
+    return {"finish_reason": terminal.finish_reason[:_CODE_LENGTH]}
 
 
 def _with_total_usage(
