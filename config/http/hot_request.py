@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 
 
 class HotRequest(ASGIRequest):
-    """Django's request, with the same headers by any spelling of their names."""
+    """Django's request, whose headers are looked up instead of copied, by any spelling of a name."""
 
     @cached_property
     def headers(self) -> HeadersOnDemand:  # type: ignore[override]
@@ -28,7 +28,7 @@ class HeadersOnDemand(Mapping[str, str]):
         return str(self._meta[HttpHeaders.to_wsgi_name(name)])
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the header, or `default`; without the exception that most look-ups would make."""
+        """Return the header, or `default`; without an exception, as most headers are not sent."""
         return self._meta.get(HttpHeaders.to_wsgi_name(name), default)
 
     def __contains__(self, name: object) -> bool:
