@@ -164,8 +164,9 @@ async def measure(port: int, *, deltas: int, repeats: int, sdks: bool = False) -
 
     async def whole(wire: str, root: str) -> int:
         target = Candidate(1, "bench", wire, root, "m", "", None, None)
-        events = WIRES[wire](target, ModelRequest(messages=()))
-        return sum([isinstance(event, TextDelta) and event.text != "" async for event in events])
+        answer = WIRES[wire](target, ModelRequest(messages=()))
+        events = [event async for group in answer for event in group]
+        return sum(isinstance(event, TextDelta) and event.text != "" for event in events)
 
     clients: list[tuple[str, str, _Read]] = [(wire, wire, partial(whole, wire)) for wire in STREAMS]
     if sdks:

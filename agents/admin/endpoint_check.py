@@ -126,8 +126,8 @@ async def _ask_model(endpoint: Endpoint, key: str, model: str) -> EndpointReport
     )
     request = ModelRequest(messages=(ChatMessage("user", "Say ok."),), max_tokens=16)
     try:
-        async with aclosing(WIRES[endpoint.dialect](target, request)) as events:
-            async for _ in events:
+        async with aclosing(WIRES[endpoint.dialect](target, request)) as answer:
+            async for _ in answer:
                 break
     except ProviderError as error:
         return False, f"It lists no models, and asked for {model}: {error.message}", ()

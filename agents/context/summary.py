@@ -67,12 +67,12 @@ class SummarisedThread:
         paragraphs += [f"{message.role}: {_words(message)}" for message in messages]
         request = (ChatMessage("system", _PROMPT), ChatMessage("user", "\n\n".join(paragraphs)))
         try:
-            async with aclosing(self._host.stream_model(request)) as events:
-                pieces = [event.text async for event in events if isinstance(event, TextDelta)]
+            async with aclosing(self._host.stream_model(request)) as groups:
+                said = [event async for group in groups for event in group]
         except RunFailure as failure:
             log.warning("no summary", code=failure.code, thread_id=str(self._thread_id))
             return ""
-        return "".join(pieces).strip()
+        return "".join(event.text for event in said if isinstance(event, TextDelta)).strip()
 
 
 def summary_messages(summary: Summary | None) -> tuple[ChatMessage, ...]:

@@ -255,8 +255,8 @@ class RunHost:
         message_id: str = "",
         must_call: str | None = None,
         one_by_one: bool = False,
-    ) -> AsyncGenerator[ModelEvent]:
-        """Stream the run's model, with retries before the first delta.
+    ) -> AsyncGenerator[Sequence[ModelEvent]]:
+        """Stream the run's model by what arrives together, with retries before the first delta.
 
         The next candidate is tried when one cannot be reached, limits the rate or fails (5xx), but not
         when it refuses the request (specs/text-run.md §4): the others would receive the same one.
@@ -279,12 +279,13 @@ class RunHost:
                         one_by_one=one_by_one,
                     )
                     request = replace(request, on_usage=call.set_usage)
-                    async with aclosing(_client(candidate)(candidate, request)) as events:
-                        async for event in events:
-                            delivered = delivered or not isinstance(event, Opened | RawChunk)
-                            if type(event) is Finished:
-                                call.finished = event = with_source(event, candidate)
-                            yield event
+                    async with aclosing(_client(candidate)(candidate, request)) as groups:
+                        async for group in groups:
+                            delivered = delivered or _says_something(group)
+                            if isinstance(last := group[-1], Finished):
+                                call.finished = finished = with_source(last, candidate)
+                                group = (*group[:-1], finished)
+                            yield group
                     return
                 except ProviderError as error:
                     failure = error
@@ -315,6 +316,10 @@ class RunHost:
         return tuple(
             ImagePart(image.mime_type, base64.b64encode(data).decode()) for image, data in loaded if data
         )
+
+
+def _says_something(group: Sequence[ModelEvent]) -> bool:
+    return any(not isinstance(event, Opened | RawChunk) for event in group)
 
 
 def _without_images(message: ChatMessage) -> ChatMessage:

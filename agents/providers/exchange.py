@@ -63,50 +63,79 @@ class Wire(Struct, frozen=True):
         """Return the address at which a provider lists its models."""
         return self.url(base_url, "/models")
 
-    async def __call__(self, target: Candidate, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Stream one answer. Raise ProviderError if the provider refuses, hangs, breaks off or rambles.
+    async def __call__(
+        self, target: Candidate, request: ModelRequest
+    ) -> AsyncGenerator[Sequence[ModelEvent]]:
+        """Stream one answer, by what arrived together; no group is empty.
 
-        With `request.raw` each SSE event is also yielded unchanged, after the events read from it.
+        With `request.raw` each SSE event is also yielded unchanged, after the events read from it. Raise
+        ProviderError if the provider refuses, hangs, breaks off or rambles.
         """
         names = ToolNames.of(request)
-        reader, cutter, heard, unsaid = self.reader(names), EventSplitter(), False, 0
-        redactor = Redactor(target.key)
+        reader, redactor = self.reader(names), Redactor(target.key)
+        incoming = _Incoming(reader, self.name if request.raw else "")
         # the forms, which hold the conversation twice, are gone once one of them is sent
         response = await _opened(
             self, target, _forms(self, target.model, request, names), _manner(request)
         )
         try:
-            yield redactor.redact_whole(
-                Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
-            )
+            opened = Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
+            yield (redactor.redact_whole(opened),)
             async with aclosing(http.read(response)) as body:
                 async for some in body:
-                    unsaid += len(some)
-                    for data in cutter.feed(some):
-                        heard = True
-                        for event in reader.read(data):
-                            unsaid = 0
-                            for shown in redactor.redact(event):
-                                yield shown
-                        if request.raw and data != DONE:
-                            piece = data.decode(errors="replace")
-                            yield redactor.redact_whole(RawChunk(self.name, piece, reader.kind))
-                        if reader.done:
-                            break
+                    if shown := redactor.redact(incoming.feed(some)):
+                        yield shown
+                    incoming.check()
                     if reader.done:
                         await _let_end(body)
                         break
-                    if unsaid > _MOST_UNSAID:
-                        raise invalid_response_error()
-            if not heard:
+            if not incoming.heard:
                 raise invalid_response_error()
-            for shown in redactor.flush():
-                yield shown
-            yield redactor.redact_whole(reader.end())
+            if rest := redactor.flush():
+                yield rest
+            yield (redactor.redact_whole(reader.end()),)
         finally:
             response.close()
             if request.on_usage is not None:
                 request.on_usage(reader.usage)
+
+
+class _Incoming:
+    """One answer's bytes on their way to its events; with a `raw_wire` its pieces are events too."""
+
+    def __init__(self, reader: Reader, raw_wire: str) -> None:
+        self.heard = False
+        self._reader = reader
+        self._raw_wire = raw_wire
+        self._splitter = EventSplitter()
+        self._unsaid = 0
+        self._failure: ProviderError | None = None
+
+    def feed(self, some: bytes) -> list[ModelEvent]:
+        """Return the events that these bytes complete, up to the first that is an error."""
+        found: list[ModelEvent] = []
+        reader, raw_wire = self._reader, self._raw_wire
+        self._unsaid += len(some)
+        try:
+            for data in self._splitter.feed(some):
+                self.heard = True
+                if said := reader.read(data):
+                    self._unsaid = 0
+                    found += said
+                if raw_wire and data != DONE:
+                    found.append(RawChunk(raw_wire, data.decode(errors="replace"), reader.kind))
+                if reader.done:
+                    break
+        except ProviderError as error:
+            self._failure = error
+        return found
+
+    def check(self) -> None:
+        """Raise ProviderError for the error that came after these events, or if nothing is ever said."""
+        if self._failure is not None:
+            raise self._failure
+        if self._unsaid > _MOST_UNSAID and not self._reader.done:
+            raise invalid_response_error()
 
 
 def _forms(wire: Wire, model: str, request: ModelRequest, names: ToolNames) -> list[Body]:

@@ -80,19 +80,18 @@ class _Usage(Struct, gc=False):
 
 
 class _Groq(Struct, gc=False):
-    usage: Raw = Raw()
+    usage: Any = None
 
 
 class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
-    usage: Raw = Raw()
+    usage: Any = None
     x_groq: _Groq | None = None
     error: Any = None
 
 
 _decode: Final = make_decoder(_Chunk)
 _decode_details: Final = msgspec.json.Decoder(list[_Detail] | None).decode
-_decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 
 
 class ChatReader(Reader):
@@ -195,11 +194,11 @@ def _take_parts(parts: list[_Part], produced: list[ModelEvent]) -> None:
             produced.append(TextDelta(part.text))
 
 
-def _counts(raw: Raw) -> _Usage | None:
-    """Decode the counts, also from 12.0 or "12"; None if they are invalid, which costs no answer."""
+def _counts(sent: Any) -> _Usage | None:
+    """Read the counts, also from 12.0 or "12"; None if they are invalid, which costs no answer."""
     try:
-        return _decode_usage(raw)
-    except msgspec.DecodeError:
+        return msgspec.convert(sent, _Usage, strict=False)
+    except msgspec.ValidationError:
         return None
 
 

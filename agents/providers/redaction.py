@@ -38,10 +38,19 @@ class Redactor:
         self._tail = ""  # the last two characters shown, then the text held back
         self._withheld = 0
 
-    def redact(self, event: ModelEvent) -> Sequence[ModelEvent]:
-        """Return the part of the text so far that can be shown now."""
+    def redact(self, events: Sequence[ModelEvent]) -> Sequence[ModelEvent]:
+        """Return what can be shown now, with these events, of the answer so far."""
         if not self._applies:
-            return (event,)
+            return events
+        texts = [event.text for event in events if isinstance(event, self._kind)]
+        if len(texts) == len(events):  # mostly; then one look is enough for all of them
+            text = self._tail + "".join(texts)
+            if self._start not in text:
+                self._tail = text[1 - _START :]
+                return events
+        return [shown for event in events for shown in self._redact(event)]
+
+    def _redact(self, event: ModelEvent) -> Sequence[ModelEvent]:
         if not isinstance(event, _TEXTS):
             return (self.redact_whole(event),)
         if type(event) is self._kind:

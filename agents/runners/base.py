@@ -7,7 +7,7 @@ numbers, stores and closes. It reaches the world only through its Host.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -18,6 +18,7 @@ from agents.providers.base import ChatMessage, ImagePart, ModelEvent, ToolSpec
 from agents.requests import RunRequest, ToolUse
 from conversations import events
 from conversations.events import Fact, Problem, ToolKind
+from conversations.log.deltas import Deltas
 
 _NAME_LENGTH: Final = 64
 
@@ -163,8 +164,9 @@ class Host(Protocol):
         message_id: str = "",
         must_call: str | None = None,
         one_by_one: bool = False,
-    ) -> AsyncGenerator[ModelEvent]:
-        """Stream the run's model, with retries and fallbacks before the first delta.
+    ) -> AsyncGenerator[Sequence[ModelEvent]]:
+        """Stream the run's model, by what arrives together, with retries and fallbacks before the first
+        delta.
 
         `must_call` is the tool that it must call now, "" any of them; `one_by_one`: never two in one
         step, if the provider has an option for that. With `raw` the unchanged stream of the provider is
@@ -178,8 +180,11 @@ class Host(Protocol):
 class Runner(Protocol):
     """A producer of the events of a run."""
 
-    def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
-        """Yield the run's facts, the last a `RunCompleted` (added if missing), or raise RunFailure."""
+    def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact | Deltas]:
+        """Yield the run's facts, the last a `RunCompleted` (added if missing), or raise RunFailure.
+
+        Deltas that arrived together may be yielded together.
+        """
 
 
 def name_of(runner: Runner) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from itertools import chain
-from typing import Final
+from itertools import chain, groupby
+from typing import Any, Final
 
 import msgspec
 from django.conf import settings
@@ -29,6 +29,7 @@ from agents.runners.tool_choice import OfferedTools
 from agents.runners.tool_loop import StepCalls
 from conversations import events
 from conversations.events import Fact, Usage
+from conversations.log.deltas import Deltas
 from conversations.log.growing_text import GrowingText
 
 
@@ -40,7 +41,7 @@ class ChatRunner:
     Raise RunFailure `tool_limit_exceeded` past TOOL_STEPS or TOOL_CALLS.
     """
 
-    async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
+    async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact | Deltas]:
         opening = no_vision_notice(context.question) if context.images and not host.sees else ""
         if opening:
             yield events.MessageDelta(context.message_id, opening)
@@ -60,9 +61,9 @@ class ChatRunner:
                 one_by_one=context.request.tool_choice.one_by_one,
             )
             async with aclosing(stream) as answer:
-                async for event in answer:
-                    for fact in step.take(event):
-                        yield fact
+                async for group in answer:
+                    for said in step.take(group):
+                        yield said
             usage, step.finished = usage.plus(step.finished.usage), offer.take(step.finished)
             shows, calls = cards.split_calls(step.finished.tool_calls, offered, clients)
             if not calls and not shows:
@@ -128,13 +129,21 @@ class _Step:
         self._thoughts_told = True
         return msgspec.structs.replace(fact, reasoning=msgspec.to_builtins(thoughts))
 
-    def take(self, event: ModelEvent) -> Iterable[Fact]:
-        if type(event) is TextDelta:  # most events are, and a pattern costs three times as much
-            self._text.add(event.text)
-            return (events.MessageDelta(self.message_id, event.text),)
+    def take(self, group: Iterable[ModelEvent]) -> Iterator[Fact | Deltas]:
+        """Yield what the run says of events that arrived together."""
+        for kind, some in groupby(group, type):
+            if kind is TextDelta:
+                said = Deltas.of(events.MessageDelta, self.message_id, _texts(some))
+                self._text.add(said.text)
+                yield said
+            elif kind is ReasoningText:
+                yield Deltas.of(events.ReasoningDelta, self.message_id, _texts(some))
+            else:
+                for event in some:
+                    yield from self._facts(event)
+
+    def _facts(self, event: ModelEvent) -> Iterable[Fact]:
         match event:
-            case ReasoningText(text):
-                return (events.ReasoningDelta(self.message_id, text),)
             case RawChunk(wire, raw, upstream_event):
                 cut = len(raw) > _LONGEST_RAW
                 return (events.UpstreamRaw(wire, raw[:_LONGEST_RAW], upstream_event, cut),)
@@ -149,6 +158,10 @@ class _Step:
         return ChatMessage(
             "assistant", text, tool_calls=finished.tool_calls, reasoning=finished.reasoning
         )
+
+
+def _texts(deltas: Iterable[Any]) -> list[str]:
+    return [delta.text for delta in deltas]
 
 
 def no_vision_notice(question: str) -> str:

@@ -31,7 +31,7 @@ from agents.runners.answer import judge_answer
 from agents.runners.base import RunContext, RunFailure, Runner, ToolOutcome, name_of
 from agents.runners.chat import ChatRunner
 from agents.runners.conversation import PREFETCHED
-from agents.runners.delivery import delivery_for
+from agents.runners.delivery import Delivery, delivery_for
 from agents.runners.demo.runner import DemoRunner
 from agents.runners.tool_loop import outcome_facts
 from agents.runtimes.plugins.placement import RunnerElsewhere, wait_until_reachable
@@ -47,12 +47,13 @@ from config.errors import ParleyError
 from config.process import coarse_timers
 from conversations import events
 from conversations.events import Fact
+from conversations.log.deltas import Deltas
 from conversations.log.event_log import LARGE, LeaseLost, RunLog, Writer
 from conversations.log.fact_order import FactOrdering
 from conversations.log.redacted_facts import FactRedactor
 from conversations.log.redaction_hook import RedactionFailed, find_redact
 from conversations.log.retry import retry_until_answered
-from conversations.log.storable_text import clean
+from conversations.log.storable_text import clean, is_storable
 from conversations.log.transcript import Transcript
 from conversations.runs import endings, interrupts, leases
 from conversations.runs.endings import FAILURES, Reason
@@ -181,12 +182,14 @@ class Execution:
         self._runner = name_of(runner)
         others_had_their_turn = 0
         async with aclosing(runner.run(context, host)) as facts:
-            async for fact in facts:
-                if isinstance(fact, events.TERMINAL):
-                    terminal = fact
+            async for said in facts:
+                if isinstance(said, events.TERMINAL):
+                    terminal = said
                     break
-                for delivered in self._delivery.take(fact):
-                    self._log_fact(delivered)
+                if isinstance(said, Deltas):
+                    self._log_deltas(said)
+                else:
+                    self._deliver(said)
                 if self._log.last_seq - others_had_their_turn >= _TURN_EVENTS:
                     others_had_their_turn = self._log.last_seq
                     await self._log.make_room()
@@ -289,6 +292,27 @@ class Execution:
             for fact in outcome_facts(call_id, outcome):
                 self._log_fact(fact)
             yield outcome
+
+    def _log_deltas(self, deltas: Deltas) -> None:
+        """Log each of the deltas; in one go if there is nothing to change, to refuse or to hold back."""
+        if (
+            type(self._delivery) is Delivery
+            and self._redactor is None
+            and is_storable(deltas.message_id + deltas.text)
+            and self._in_order.takes(deltas)
+            and self._size.add_deltas(deltas)
+        ):
+            if self._counted:
+                self._log_counted()
+            self._transcript.feed_deltas(deltas, self._log.append_deltas(deltas))
+        else:
+            for fact in deltas.each():
+                self._deliver(fact)
+
+    def _deliver(self, fact: Fact) -> None:
+        """Log what is delivered of a runner's fact."""
+        for delivered in self._delivery.take(fact):
+            self._log_fact(delivered)
 
     def _log_fact(self, fact: Fact) -> None:
         if self._counted:

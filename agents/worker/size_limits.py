@@ -14,6 +14,7 @@ from django.conf import settings
 from agents.runners.base import RunFailure
 from conversations import events
 from conversations.events import Fact
+from conversations.log.deltas import Deltas
 from conversations.thread_state import set_value
 
 _EVENT_BYTES: Final = 64  # the size of an event without its text
@@ -38,9 +39,8 @@ class RunSize:
 
         Raise RunFailure `answer_too_large`, `log_too_large` or `state_too_large`.
         """
-        if isinstance(fact, events.DELTAS):  # most facts are; their text counts
-            text = fact.text
-            size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        if isinstance(fact, events.DELTAS):
+            size = _bytes(fact.text)
             self._add_answer(size)
         else:
             size = len(msgspec.json.encode(fact))
@@ -51,6 +51,16 @@ class RunSize:
         self.log += size + _EVENT_BYTES
         if self.log > self._log_limit:
             raise _too_large("log", self._log_limit)
+
+    def add_deltas(self, deltas: Deltas) -> bool:
+        """Count deltas that are about to be logged and return True; False, and nothing counted, if they
+        exceed a limit together."""
+        size = _bytes(deltas.text)
+        answer, log = self._answer + size, self.log + size + len(deltas.texts) * _EVENT_BYTES
+        if answer > self._answer_limit or log > self._log_limit:
+            return False
+        self._answer, self.log = answer, log
+        return True
 
     def _add_answer(self, size: int) -> None:
         self._answer += size
@@ -64,6 +74,10 @@ class RunSize:
             self._state = len(msgspec.json.encode(set_value(state, fact.key, fact.value)))
             if self._state > self._state_limit:
                 raise _too_large("state", self._state_limit)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _too_large(name: str, limit: int) -> RunFailure:

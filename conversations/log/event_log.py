@@ -34,6 +34,7 @@ from conversations import events
 from conversations.events import Fact, RunEvent
 from conversations.log.announcements import announce
 from conversations.log.batches import Batch, make_batch
+from conversations.log.deltas import Deltas
 
 log = structlog.get_logger(__name__)
 
@@ -149,15 +150,31 @@ class RunLog:
         self.last_seq += 1
         event = RunEvent(self.last_seq, events.now_ms(), fact)
         self.pending.append(event)
-        if self.has_words and isinstance(fact, events.DELTAS):  # most facts are
-            if not self.is_scheduled:
-                self.writer.wake(self, hurry=False)
+        if isinstance(fact, events.DELTAS):
+            self._wake_for_words()
         elif isinstance(fact, _SCENERY):
             self.writer.wake_soon(self)
         else:
             self.writer.wake(self, hurry=True)
             self.has_words = True
         return event
+
+    def append_deltas(self, deltas: Deltas) -> RunEvent:
+        """Append each of the deltas, as `append` does, and return the event of the last."""
+        if self.lost:
+            raise LeaseLost
+        appended = deltas.numbered(self.last_seq + 1, events.now_ms())
+        self.last_seq += len(appended)
+        self.pending += appended
+        self._wake_for_words()
+        return appended[-1]
+
+    def _wake_for_words(self) -> None:
+        if not self.has_words:
+            self.writer.wake(self, hurry=True)
+            self.has_words = True
+        elif not self.is_scheduled:
+            self.writer.wake(self, hurry=False)
 
     async def drain(self) -> None:
         """Wait until everything appended is committed. Raise LeaseLost if it cannot be."""

@@ -14,6 +14,7 @@ import msgspec
 
 from conversations import events
 from conversations.events import Fact
+from conversations.log.deltas import Deltas
 
 
 class FactOrdering:
@@ -51,6 +52,12 @@ class FactOrdering:
                     return ()
                 self._stages.remove(stage)
         return (fact,)
+
+    def takes(self, deltas: Deltas) -> bool:
+        """Return whether `admit` would return each of the deltas, and nothing else."""
+        if deltas.type is events.MessageDelta:
+            return deltas.message_id not in self._whole and all(deltas.texts)
+        return True
 
     def _complete(self, body: events.MessageBody, *, replaces: bool) -> Iterable[Fact]:
         """Log a whole message's words if none were streamed; streamed words win over others, unless

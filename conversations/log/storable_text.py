@@ -27,7 +27,7 @@ def clean(fact: Fact) -> Fact:
     types: in the log it would be unreadable for ever.
     """
     if isinstance(fact, events.DELTAS):
-        if _is_storable(fact.message_id + fact.text):
+        if is_storable(fact.message_id + fact.text):
             return fact
         return type(fact)(clean_text(fact.message_id), clean_text(fact.text))
     if not isinstance(fact, events.Fact):
@@ -45,7 +45,8 @@ def _read_back(fact: Fact) -> Fact:
     return msgspec.convert(clean_value(msgspec.to_builtins(fact)), type(fact))
 
 
-def _is_storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
+    """Return whether every character in the text is storable."""
     return (text.isascii() and "\x00" not in text) or not _UNSTORABLE.search(text)
 
 

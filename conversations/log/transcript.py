@@ -1,6 +1,6 @@
 """Fold events into messages, so that streamed and stored messages are the same (P2, P3).
 
-A `Transcript` takes every event of a run, one at a time. It holds the messages so far, the open
+A `Transcript` takes every event of a run, in order. It holds the messages so far, the open
 calls and stages, and all values of the run's row at its end. The worker keeps one beside the log it
 writes; the settler of a dead worker's run makes the same one from the stored events.
 """
@@ -17,6 +17,7 @@ import msgspec
 
 from conversations import events, identifiers, usage
 from conversations.events import Fact, RunEvent, Terminal
+from conversations.log.deltas import Deltas
 from conversations.log.growing_text import GrowingText
 from conversations.thread_state import set_value
 
@@ -100,15 +101,9 @@ class Transcript:
     def feed(self, event: RunEvent) -> None:
         """Take the next event."""
         self.last_seq, fact = event.seq, event.fact
-        if type(fact) is events.MessageDelta:  # most facts are, and a pattern costs three times as much
-            if self.first_token_at_ms is None:
-                self.first_token_at_ms = event.at
-            draft = self._spoken
-            if draft is None or draft.message_id != fact.message_id:
-                draft = self._spoken = self._draft(fact.message_id)
-            draft.streamed.add(fact.text)
-            return
         match fact:
+            case events.MessageDelta(message_id, text):
+                self._say(message_id, text, event.at)
             case events.MessageCompleted(body):
                 self._draft(body.message_id, body.role).body = body
             case events.ToolCallStarted() as started:
@@ -135,6 +130,20 @@ class Transcript:
                 self.calls.append(call)
             case events.RunCompleted() | events.RunFailed() as terminal:
                 self.terminal = terminal
+
+    def feed_deltas(self, deltas: Deltas, last: RunEvent) -> None:
+        """Take the next events, which are those of the deltas; `last` is the last of them."""
+        self.last_seq = last.seq
+        if deltas.type is events.MessageDelta:
+            self._say(deltas.message_id, deltas.text, last.at)
+
+    def _say(self, message_id: str, text: str, at_ms: int) -> None:
+        if self.first_token_at_ms is None:
+            self.first_token_at_ms = at_ms
+        draft = self._spoken
+        if draft is None or draft.message_id != message_id:
+            draft = self._spoken = self._draft(message_id)
+        draft.streamed.add(text)
 
     def text_of(self, message_id: str) -> str:
         """Return the text of a message so far."""

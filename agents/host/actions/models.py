@@ -94,14 +94,15 @@ async def _events(
     generation = _generation(params.extra_args)
     host = session.host.for_model(await _route(params.llm_model_uuid), generation)
     async with aclosing(host.stream_model(messages, tools)) as model_events:
-        async for event in model_events:
-            match event:
-                case providers.Opened(endpoint_id, provider, model, upstream_request_id):
-                    routed = events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
-                    session.facts.append(routed)
-                case providers.Finished():
-                    session.usage = session.usage.plus(event.usage)
-            yield event
+        async for group in model_events:
+            for event in group:
+                match event:
+                    case providers.Opened(endpoint_id, provider, model, upstream_request_id):
+                        routed = events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
+                        session.facts.append(routed)
+                    case providers.Finished():
+                        session.usage = session.usage.plus(event.usage)
+                yield event
 
 
 async def _route(name: str) -> routing.ModelRoute:

@@ -89,7 +89,8 @@ def candidate(base_url: str, model: str = "m") -> Candidate:
 async def said(target: Candidate) -> str:
     try:
         request = ModelRequest(messages=(ChatMessage("user", "hi"),))
-        events = [event async for event in WIRES[target.dialect](target, request)]
+        answer = WIRES[target.dialect](target, request)
+        events = [event async for group in answer for event in group]
     finally:
         await http.close()
     assert isinstance(events[-1], Finished)

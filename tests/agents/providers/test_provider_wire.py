@@ -87,8 +87,8 @@ def stream(target: Candidate, request: ModelRequest | None = None) -> Got:
 
     async def read() -> None:
         try:
-            async for event in openai_chat.stream(target, request or ModelRequest(messages=MESSAGES)):
-                got.events.append(event)
+            async for group in openai_chat.stream(target, request or ModelRequest(messages=MESSAGES)):
+                got.events += group
         except ProviderError as error:
             got.error = error
         finally:
@@ -229,8 +229,8 @@ def test_an_answer_that_streams_holds_no_form_of_its_request(provider: FakeModel
         wire = msgspec.structs.replace(openai_chat.stream, forms=forms)
         target = candidate(provider.base_url, script(provider, text("Hel", "lo")))
         alive = list[bool]()
-        async for event in wire(target, ModelRequest(messages=MESSAGES)):
-            if isinstance(event, TextDelta):
+        async for group in wire(target, ModelRequest(messages=MESSAGES)):
+            if isinstance(group[0], TextDelta):
                 gc.collect()
                 alive += [form() is not None for form in held]
         await http.close()
@@ -645,9 +645,9 @@ class CountingModel(FakeModel):
 def test_a_connection_serves_one_stream_after_another() -> None:
     async def read_twice(target: Candidate) -> list[ModelEvent]:
         request = ModelRequest(messages=MESSAGES)
-        read = [event for _ in range(2) async for event in openai_chat.stream(target, request)]
+        read = [group for _ in range(2) async for group in openai_chat.stream(target, request)]
         await http.close()
-        return read
+        return [event for group in read for event in group]
 
     with CountingModel() as model:
         read = asyncio.run(read_twice(candidate(model.base_url, "usage")))
@@ -657,11 +657,11 @@ def test_a_connection_serves_one_stream_after_another() -> None:
 
 def test_a_reader_that_leaves_leaves_the_provider_too() -> None:
     async def read_a_little(target: Candidate) -> None:
-        events = openai_chat.stream(target, ModelRequest(messages=MESSAGES))
-        async for event in events:
-            if isinstance(event, TextDelta):
+        answer = openai_chat.stream(target, ModelRequest(messages=MESSAGES))
+        async for group in answer:
+            if isinstance(group[0], TextDelta):
                 break
-        await events.aclose()
+        await answer.aclose()
         await http.close()
 
     with FakeModel() as model:
@@ -683,8 +683,8 @@ def host_stream(*candidates: Candidate, pauses: list[float] | None = None) -> Go
     async def read() -> None:
         host = RunHost(ModelRoute("global:m", "m", candidates), sleep=wait)
         try:
-            async for event in host.stream_model(MESSAGES):
-                got.events.append(event)
+            async for group in host.stream_model(MESSAGES):
+                got.events += group
         except RunFailure as failure:
             got.error = failure
         finally:

@@ -19,6 +19,11 @@ ECHO = f"You sent Authorization: Bearer {KEY}, did you not?"
 SHOWN = "You sent Authorization: Bearer {}***, did you not?"
 SMALL = "ababac"
 """A key that begins in itself."""
+PIECES = st.builds(
+    lambda kind, text: kind(text),
+    st.sampled_from([TextDelta, ReasoningText]),
+    st.text("abc.", min_size=1, max_size=7),
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +44,7 @@ def answered(fake: FakeModel, answer: Answer, *, raw: bool = False) -> Got:
 
 def redacted(key: str, pieces: list[str], kind: Any = TextDelta) -> str:
     redactor = Redactor(key)
-    shown: list[ModelEvent] = [event for one in pieces for event in redactor.redact(kind(one))]
+    shown: list[ModelEvent] = [event for one in pieces for event in redactor.redact([kind(one)])]
     return "".join(event.text for event in [*shown, *redactor.flush()] if isinstance(event, kind))
 
 
@@ -87,8 +92,19 @@ def test_a_text_that_ends_within_the_key_shows_less_than_half_of_it() -> None:
 def test_reasoning_and_text_wait_for_themselves_alone() -> None:
     redactor = Redactor(KEY)
     events: list[ModelEvent] = [TextDelta("a sk-te"), ReasoningText("hm"), TextDelta("!")]
-    shown = [event for one in events for event in redactor.redact(one)]
+    shown = [event for one in events for event in redactor.redact([one])]
     assert shown == [TextDelta("a "), TextDelta("sk-te"), ReasoningText("hm"), TextDelta("!")]
+
+
+@given(st.lists(st.lists(PIECES, max_size=4)))
+def test_events_that_arrive_together_are_shown_as_they_are_one_by_one(
+    groups: list[list[ModelEvent]],
+) -> None:
+    together, alone = Redactor(SMALL), Redactor(SMALL)
+    for group in groups:
+        each = [shown for event in group for shown in alone.redact([event])]
+        assert list(together.redact(group)) == each
+    assert together.flush() == alone.flush()
 
 
 def test_a_short_key_is_no_key_to_search_for() -> None:

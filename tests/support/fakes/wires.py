@@ -110,8 +110,9 @@ def stream(wire: Wire, base_url: str, model: str, request: ModelRequest | None =
 
     async def read() -> None:
         try:
-            async for event in wire(target, request or ModelRequest(messages=QUESTION)):
-                got.events.append(event)
+            async for group in wire(target, request or ModelRequest(messages=QUESTION)):
+                assert group
+                got.events += group
         except ProviderError as error:
             got.error = error
         finally:
