@@ -7,9 +7,8 @@ This module has what is the same for all of them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any, Final
 
 import aiohttp
@@ -32,7 +31,6 @@ from agents.providers.tool_names import ToolNames
 from prompts.endpoints.routing import Candidate
 
 DONE: Final = b"[DONE]"
-_MOMENT_S: Final = 0.1
 _MOST_REMEMBERED: Final = 1024
 _MOST_UNSAID: Final = 16 * 1024 * 1024  # bytes of calls, seals and comments between two pieces of text
 
@@ -87,7 +85,7 @@ class Wire(Struct, frozen=True):
                         yield shown
                     incoming.check()
                     if reader.done:
-                        await _let_end(body)
+                        await http.let_end(response)
                         break
             if not incoming.heard:
                 raise invalid_response_error()
@@ -144,14 +142,6 @@ def _forms(wire: Wire, model: str, request: ModelRequest, names: ToolNames) -> l
     more = () if relaxed is request else wire.forms(model, relaxed, names)
     forms = [*wire.forms(model, request, names), *more]
     return [form for place, form in enumerate(forms) if form not in forms[:place]]
-
-
-async def _let_end(body: AsyncGenerator[bytes]) -> None:
-    """Give a body that is done a moment to end, so that its connection can be used again."""
-    with suppress(ProviderError, TimeoutError):
-        async with asyncio.timeout(_MOMENT_S):
-            async for _ in body:
-                pass
 
 
 def _request_id(response: aiohttp.ClientResponse) -> str | None:

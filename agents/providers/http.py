@@ -32,6 +32,7 @@ others that have come by then.
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 _LARGEST_REFUSAL: Final = 64 * 1024
 _MOMENT_S: Final = 2.0
+_ENDING_S: Final = 0.1
 _PIECE: Final = 32 * 1024
 _SHORT: Final = 4  # reads; a body of fewer never waits
 
@@ -148,6 +149,17 @@ async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         raise interrupted_error() from None
     finally:
         patience.stop()
+
+
+async def let_end(response: aiohttp.ClientResponse) -> None:
+    """Give a body that has no more to say a moment to end, so that its connection can be used again.
+
+    It does not rest: the run ends after it.
+    """
+    with suppress(aiohttp.ClientError, OSError, TimeoutError):
+        async with asyncio.timeout(_ENDING_S):
+            while await response.content.readany():
+                pass
 
 
 class _Patience:

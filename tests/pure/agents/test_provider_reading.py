@@ -71,3 +71,23 @@ def test_a_connection_that_broke_during_a_rest_is_an_interruption() -> None:
     with pytest.raises(ProviderError) as refusal:
         asyncio.run(play())
     assert refusal.value.code == "provider_stream_interrupted"
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_what_comes_after_the_end_is_read_without_a_rest(breaks: bool) -> None:
+    pieces = [b"comment"] * 9
+
+    async def readany() -> bytes:
+        if not pieces and breaks:
+            raise ConnectionResetError
+        return pieces.pop() if pieces else b""
+
+    async def rest() -> None:
+        raise AssertionError
+
+    async def play() -> None:
+        http.rest_between_reads.set(rest)
+        await http.let_end(SimpleNamespace(content=SimpleNamespace(readany=readany)))  # type: ignore[arg-type]
+
+    asyncio.run(play())
+    assert not pieces
