@@ -80,18 +80,20 @@ class _Usage(Struct, gc=False):
 
 
 class _Groq(Struct, gc=False):
-    usage: Any = None
+    usage: Raw = Raw()
 
 
 class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
-    usage: Any = None
+    usage: Raw = Raw()
     x_groq: _Groq | None = None
     error: Any = None
 
 
 _decode: Final = make_decoder(_Chunk)
+_NULL: Final = Raw(b"null")  # OpenAI sends it with each piece but the last
 _decode_details: Final = msgspec.json.Decoder(list[_Detail] | None).decode
+_decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 
 
 class ChatReader(Reader):
@@ -110,7 +112,7 @@ class ChatReader(Reader):
         if chunk.error:
             raise stream_error(chunk.error)
         usage = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
-        if usage and (counts := _counts(usage)):
+        if usage and usage != _NULL and (counts := _counts(usage)):
             self._counts = counts
         produced: list[ModelEvent] = []
         for choice in chunk.choices or ():
@@ -194,11 +196,11 @@ def _take_parts(parts: list[_Part], produced: list[ModelEvent]) -> None:
             produced.append(TextDelta(part.text))
 
 
-def _counts(sent: Any) -> _Usage | None:
-    """Read the counts, also from 12.0 or "12"; None if they are invalid, which costs no answer."""
+def _counts(raw: Raw) -> _Usage | None:
+    """Decode the counts, also from 12.0 or "12"; None if they are invalid, which costs no answer."""
     try:
-        return msgspec.convert(sent, _Usage, strict=False)
-    except msgspec.ValidationError:
+        return _decode_usage(raw)
+    except msgspec.DecodeError:
         return None
 
 
