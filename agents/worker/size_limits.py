@@ -40,7 +40,7 @@ class RunSize:
         Raise RunFailure `answer_too_large`, `log_too_large` or `state_too_large`.
         """
         if isinstance(fact, events.DELTAS):
-            size = _bytes(fact.text)
+            size = _utf8_size(fact.text)
             self._add_answer(size)
         else:
             size = len(msgspec.json.encode(fact))
@@ -53,9 +53,8 @@ class RunSize:
             raise _too_large("log", self._log_limit)
 
     def add_deltas(self, deltas: Deltas) -> bool:
-        """Count deltas that are about to be logged and return True; False, and nothing counted, if they
-        exceed a limit together."""
-        size = _bytes(deltas.text)
+        """Count deltas that are about to be logged, and return whether they fit; if not, count none."""
+        size = _utf8_size(deltas.text)
         answer, log = self._answer + size, self.log + size + len(deltas.texts) * _EVENT_BYTES
         if answer > self._answer_limit or log > self._log_limit:
             return False
@@ -76,7 +75,7 @@ class RunSize:
                 raise _too_large("state", self._state_limit)
 
 
-def _bytes(text: str) -> int:
+def _utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 

@@ -21,6 +21,7 @@ class Deltas(Struct, frozen=True):
 
     @classmethod
     def of(cls, type_: DeltaType, message_id: str, texts: Sequence[str]) -> Deltas:
+        """Return these pieces, in their order."""
         return cls(type_, message_id, texts, "".join(texts))
 
     def each(self) -> Iterator[MessageDelta | ReasoningDelta]:

@@ -93,8 +93,8 @@ async def _events(
     )
     generation = _generation(params.extra_args)
     host = session.host.for_model(await _route(params.llm_model_uuid), generation)
-    async with aclosing(host.stream_model(messages, tools)) as model_events:
-        async for group in model_events:
+    async with aclosing(host.stream_model(messages, tools)) as groups:
+        async for group in groups:
             for event in group:
                 match event:
                     case providers.Opened(endpoint_id, provider, model, upstream_request_id):
