@@ -45,10 +45,12 @@ class Ending:
     state: Any = None
 
 
-# `waiting` is queued, said so that no plan reads all that are queued for each run that ends.
+# `waiting` is queued, said so that no plan reads all that are queued for each run that ends. No two of
+# these tables are joined to each other: PostgreSQL expects a row of each and compares all with all.
 _STATEMENT: Final = """
 WITH place AS (
-    SELECT thread.id FROM conversations_run run JOIN conversations_thread thread ON thread.id = thread_id
+    SELECT run.id AS run_id FROM conversations_run run
+    JOIN conversations_thread thread ON thread.id = thread_id
     WHERE run.id = ANY(%(run_ids)s) ORDER BY thread.id FOR NO KEY UPDATE {locking}
 ), ended AS (
     UPDATE conversations_run run SET status = e.status, finished_at = clock_timestamp(),
@@ -60,9 +62,8 @@ WITH place AS (
         cache_write_tokens = e.cache_write_tokens, cost_usd = e.cost_usd,
         unpriced_tokens = e.unpriced_tokens, model_usage = e.model_usage,
         state = CASE WHEN run.stored THEN e.state END, first_token_at = e.first_token_at
-    FROM place, json_populate_recordset(NULL::conversations_run, %(runs)s) e
-    WHERE run.id = ANY(%(run_ids)s) AND run.id = e.id AND run.thread_id = place.id
-        AND run.fence = e.fence AND run.status IN ('queued', 'running')
+    FROM place JOIN json_populate_recordset(NULL::conversations_run, %(runs)s) e ON e.id = place.run_id
+    WHERE run.id = place.run_id AND run.fence = e.fence AND run.status IN ('queued', 'running')
     RETURNING run.*, CASE WHEN run.stored THEN e.thread_seq ELSE 0 END AS places
 ), batch AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
@@ -74,14 +75,15 @@ WITH place AS (
         updated_at = CASE WHEN ended.stored THEN now() ELSE thread.updated_at END,
         state = coalesce(ended.state, thread.state)
     FROM ended WHERE thread.id = ended.thread_id
-    RETURNING ended.id AS run_id, thread.last_seq - ended.places AS base
+    RETURNING ended.id AS run_id, ended.owner_id, ended.thread_id, ended.thread_seq, ended.stored,
+        thread.last_seq - ended.places AS base
 ), message AS (
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
         metadata)
-    SELECT m.id, ended.owner_id, ended.thread_id, run_id, thread.base + m.seq, m.role, m.content,
+    SELECT m.id, thread.owner_id, thread.thread_id, run_id, thread.base + m.seq, m.role, m.content,
         m.client_id, m.metadata
     FROM json_populate_recordset(NULL::conversations_message, %(messages)s) m
-    JOIN thread USING (run_id) JOIN ended ON ended.id = run_id WHERE ended.stored
+    JOIN thread USING (run_id) WHERE thread.stored
 ), used (owner_id, {counters}) AS (
     SELECT owner_id, {day}, %(shard)s::int, count(*), sum(input_tokens), sum(output_tokens),
         sum(unpriced_tokens), sum(cost_usd)
@@ -96,11 +98,11 @@ WITH place AS (
         sum(cost_usd) FROM used GROUP BY day, shard
     ON CONFLICT (day, shard) WHERE owner_id IS NULL DO UPDATE SET {added}
 ){interrupts}
-SELECT thread.run_id, thread.base > ended.thread_seq OR EXISTS (
-    SELECT FROM conversations_run waiting WHERE waiting.thread_id = ended.thread_id
-    AND waiting.thread_seq >= ended.thread_seq
+SELECT run_id, base > thread_seq OR EXISTS (
+    SELECT FROM conversations_run waiting WHERE waiting.thread_id = thread.thread_id
+    AND waiting.thread_seq >= thread.thread_seq
     AND waiting.finished_at IS NULL AND waiting.status <> 'running'
-) FROM thread JOIN ended ON ended.id = run_id
+) FROM thread
 """
 _INTERRUPTS: Final = """, interrupt AS (
     INSERT INTO conversations_interrupt (id, owner_id, thread_id, run_id, place, tool_call_id,
