@@ -18,6 +18,7 @@ from config import database
 T = TypeVar("T")
 R = TypeVar("R")
 _SLOW_S: Final = 0.05
+_TOLD_AT_ONCE: Final = 8
 Arguments = Sequence[Any] | Mapping[str, Any] | None
 
 
@@ -55,6 +56,8 @@ class Grouped(Generic[T, R]):
 
     `work` takes up to `most` values and returns their results, in the same order. If it fails for
     several they are tried one by one, so that a fault is only its caller's; but not in an outage.
+    Of many callers a few go on in each turn of the loop, and others on it between them: those that
+    are answered first are sooner done, and no turn is long.
     """
 
     def __init__(self, work: Callable[[list[T]], Awaitable[Sequence[R]]], *, most: int) -> None:
@@ -103,9 +106,16 @@ class Grouped(Generic[T, R]):
                 result.cancel()
             raise
         else:
-            for (_, result), found in zip(calls, results, strict=True):
-                if not result.done():
-                    result.set_result(found)
+            self._tell(calls, results)
+
+    def _tell(self, calls: list[_Call[T, R]], results: Sequence[R]) -> None:
+        """Answer a few of the calls, and the others in the next turns of the loop."""
+        few = _TOLD_AT_ONCE
+        for (_, result), found in zip(calls[:few], results[:few], strict=True):
+            if not result.done():
+                result.set_result(found)
+        if len(calls) > few:
+            asyncio.get_running_loop().call_soon(self._tell, calls[few:], results[few:])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, context=Context())

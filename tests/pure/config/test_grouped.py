@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -61,6 +62,34 @@ def test_calls_that_come_meanwhile_go_with_the_next_statement() -> None:
         return groups
 
     assert asyncio.run(play()) == [[1], [2, 3], [4]]
+
+
+def test_others_on_the_loop_have_their_turns_while_many_are_answered() -> None:
+    """A request that is refused waits for eight who go on at most, not for sixty-four."""
+
+    async def play() -> list[str | int]:
+        calls, groups = grouped(doubled)
+        order: list[str | int] = []
+
+        async def call(value: int) -> None:
+            order.append(await calls.call(value))
+
+        async def another() -> None:
+            while True:
+                if order and order[-1] != "another":
+                    order.append("another")
+                await asyncio.sleep(0)
+
+        other = asyncio.ensure_future(another())
+        await asyncio.gather(*(call(value) for value in range(64)))
+        other.cancel()
+        assert len(groups) == 1
+        return order
+
+    order = asyncio.run(play())
+    assert [told for told in order if told != "another"] == [2 * value for value in range(64)]
+    places = [place for place, told in enumerate(order) if told == "another"]
+    assert all(after - before <= 9 for before, after in pairwise([0, *places, len(order)])), order
 
 
 def test_a_statement_that_waits_for_a_lock_holds_up_no_other() -> None:
