@@ -45,8 +45,8 @@ class Ending:
     state: Any = None
 
 
-# `waiting` is queued, said so that no plan reads all that are queued for each run that ends. No two of
-# these tables are joined to each other: PostgreSQL expects a row of each and compares all with all.
+# `waiting` is queued, said so that no plan reads all that are queued for each run that ends. No WITH
+# query is joined with another: PostgreSQL expects one row of each, and would compare all with all.
 _STATEMENT: Final = """
 WITH place AS (
     SELECT run.id AS run_id FROM conversations_run run
