@@ -1,4 +1,4 @@
-"""Which POSTs are let in: a burst is, more on top of a crawl are not.
+"""Which POSTs are let in: a burst is, more on top of a crawl are not. And which are worked on: a few.
 
 Asked before anything is looked up for a request, so a refusal costs next to nothing and comes at once.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -27,6 +28,8 @@ SLOW_S: Final = 0.25  # and so is it if, until CRAWL_S, there are always as many
 CALM_S: Final = 1.0  # without a crowd, after which a crawl is over
 TURN_S: Final = 0.005  # a short turn of the event loop
 FEWEST: Final = 32  # POSTs that are let in at once during a crawl
+AT_WORK: Final = 64  # POSTs that are worked on at once; the others of a burst wait for their turn
+TURN_WAIT_S: Final = 1.0  # then a POST waits for its turn no longer: those at work may be slow
 
 
 class Pace:
@@ -67,6 +70,68 @@ class Pace:
             self._limit += 1
 
 
+class Turns:
+    """The POSTs that are worked on, AT_WORK at once; the next are worked on in their order.
+
+    With hundreds at work at once each turn of the event loop would be long, and nobody would be answered
+    before nearly all were. Nobody waits for longer than TURN_WAIT_S, as some may wait for a file that
+    is being fetched.
+    """
+
+    def __init__(self) -> None:
+        self._at_work = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Wait for a turn, which `give` ends."""
+        if self._at_work < AT_WORK:
+            self._at_work += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await asyncio.wait({turn}, timeout=TURN_WAIT_S)
+        except asyncio.CancelledError:
+            if not turn.cancel():
+                self.give()
+            raise
+        if turn.cancel():
+            self._at_work += 1
+
+    def give(self) -> None:
+        """End a turn: the next one begins."""
+        self._at_work -= 1
+        while self._waiting and self._at_work < AT_WORK:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._at_work += 1
+
+
+class Place:
+    """The place of a request that is let in, until it leaves; only a POST waits for its turn."""
+
+    __slots__ = ("_begun", "_has_turn", "_turns")
+
+    def __init__(self, begun: dict[Place, float], turns: Turns | None) -> None:
+        self._begun = begun
+        self._turns = turns
+        self._has_turn = False
+
+    async def turn(self) -> None:
+        """Wait until the request may be worked on."""
+        if self._turns is not None:
+            await self._turns.take()
+            self._has_turn = True
+
+    def leave(self) -> None:
+        """Make room for others; a repetition has no effect."""
+        self._begun.pop(self, None)
+        if self._turns is not None and self._has_turn:
+            self._has_turn = False
+            self._turns.give()
+
+
 class Posts:
     """The POSTs that are waiting for their answer, in the order in which they came.
 
@@ -78,30 +143,27 @@ class Posts:
     def __init__(self, full: Callable[[int], Unavailable | None] = lambda _: None) -> None:
         self._full = full
         self._pace = Pace()
-        self._begun: dict[object, float] = {}
+        self._turns = Turns()
+        self._begun: dict[Place, float] = {}
         self._slow_since = math.inf
 
     @contextmanager
-    def admitted(self, method: str, path: str) -> Iterator[Callable[[], None]]:
-        """One more POST until the block ends or what it gives is called; else Unavailable.
+    def admitted(self, method: str, path: str) -> Iterator[Place]:
+        """One more POST until the block ends or its place is left; else Unavailable.
 
         It begins when the body is here: else a few hundred that send none would hold every place.
         """
         if method != "POST":
-            yield lambda: None
+            yield Place(self._begun, None)
             return
         if refusal := self._refusal(path):
             raise refusal
-        place = object()
+        place = Place(self._begun, self._turns)
         self._begun[place] = monotonic()
-
-        def leave() -> None:
-            self._begun.pop(place, None)
-
         try:
-            yield leave
+            yield place
         finally:
-            leave()
+            place.leave()
 
     def turn_away(self, scope: Any) -> tuple[int, dict[str, str], bytes] | None:
         """Return status, headers and body for this POST (its ASGI scope) if it is not let in."""

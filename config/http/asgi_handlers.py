@@ -60,8 +60,9 @@ class HotHandler(ApiHandler):
             content = await body.read()
             if content is None:
                 return
-            with self.posts.admitted(scope["method"], scope["path"]) as leave:
-                answer = self._answer(scope, content, send, body, leave)
+            with self.posts.admitted(scope["method"], scope["path"]) as place:
+                await place.turn()
+                answer = self._answer(scope, content, send, body, place.leave)
                 del content  # the answer alone holds it, and lets go of it
                 await self._until_gone(answer, receive)
         except ParleyError as error:

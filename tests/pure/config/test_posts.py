@@ -14,6 +14,7 @@ import pytest
 from config.errors import Unavailable
 from config.http import admission as module
 from config.http.admission import (
+    AT_WORK,
     CALM_S,
     CRAWL_S,
     CRAWLING,
@@ -22,6 +23,7 @@ from config.http.admission import (
     SLOW_S,
     TURN_S,
     Pace,
+    Place,
     Posts,
 )
 
@@ -58,14 +60,14 @@ async def test_a_burst_is_let_in_as_a_whole(now: list[float], settings: Any) -> 
 async def test_while_many_wait_for_long_no_more_are_let_in(now: list[float]) -> None:
     with ExitStack() as waiting:
         posts = Posts()
-        leaves = [waiting.enter_context(posts.admitted("POST", RUNS)) for _ in range(CRAWLING)]
+        places = [waiting.enter_context(posts.admitted("POST", RUNS)) for _ in range(CRAWLING)]
         now[0] += CRAWL_S + 0.01
         with pytest.raises(Unavailable), posts.admitted("POST", RUNS):
             pass
         with posts.admitted("GET", RUNS):
             pass
-        for leave in leaves[: CRAWLING - FEWEST + 1]:
-            leave()
+        for place in places[: CRAWLING - FEWEST + 1]:
+            place.leave()
         with posts.admitted("POST", RUNS):
             pass
 
@@ -122,12 +124,84 @@ async def test_a_few_slow_ones_keep_nobody_out(now: list[float]) -> None:
 async def test_what_has_been_answered_holds_no_place(now: list[float], settings: Any) -> None:
     settings.POSTS_AT_ONCE = 1
     posts = Posts()
-    with posts.admitted("POST", RUNS) as leave:
-        leave()  # its stream goes on
+    with posts.admitted("POST", RUNS) as place:
+        place.leave()  # its stream goes on
         with posts.admitted("POST", RUNS):
             pass
     with posts.admitted("POST", RUNS):
         pass
+
+
+@on_a_loop
+async def test_of_a_burst_a_few_are_worked_on_at_once_and_the_next_in_their_order() -> None:
+    posts, begun = Posts(), list[int]()
+
+    async def post(number: int, places: list[Place]) -> None:
+        with posts.admitted("POST", RUNS) as place:
+            await place.turn()
+            begun.append(number)
+            places.append(place)
+            await asyncio.Event().wait()
+
+    places = list[Place]()
+    burst = [asyncio.create_task(post(number, places)) for number in range(AT_WORK + 4)]
+    await asyncio.sleep(0.01)
+    assert begun == list(range(AT_WORK))
+    places[0].leave()  # answered: its stream goes on
+    places[0].leave()
+    await asyncio.sleep(0.01)
+    assert begun[AT_WORK:] == [AT_WORK]
+    burst[AT_WORK + 1].cancel()  # its client went away while it waited
+    burst[1].cancel()
+    await asyncio.sleep(0.01)
+    assert begun[AT_WORK:] == [AT_WORK, AT_WORK + 2]
+    with posts.admitted("GET", RUNS) as place:
+        await place.turn()
+    for task in burst:
+        task.cancel()
+    await asyncio.wait(burst)
+    assert len(begun) == AT_WORK + 2
+    with posts.admitted("POST", RUNS) as place:
+        await place.turn()
+
+
+@on_a_loop
+async def test_whoever_goes_when_its_turn_comes_passes_it_on() -> None:
+    posts, begun = Posts(), list[int]()
+
+    async def post(number: int) -> None:
+        with posts.admitted("POST", RUNS) as place:
+            await place.turn()
+            begun.append(number)
+
+    with ExitStack() as opened:
+        at_work = [opened.enter_context(posts.admitted("POST", RUNS)) for _ in range(AT_WORK)]
+        for place in at_work:
+            await place.turn()
+        waiting = [asyncio.create_task(post(number)) for number in range(2)]
+        await asyncio.sleep(0)
+        at_work[0].leave()
+        waiting[0].cancel()
+        await asyncio.wait(waiting)
+    assert begun == [1]
+
+
+@on_a_loop
+async def test_slow_ones_hold_up_the_next_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TURN_WAIT_S", 0.05)
+    posts = Posts()
+    with ExitStack() as opened:
+        slow = [opened.enter_context(posts.admitted("POST", RUNS)) for _ in range(AT_WORK + 1)]
+        for place in slow:  # the last one waits for TURN_WAIT_S
+            await place.turn()
+        slow[0].leave()
+        with posts.admitted("POST", RUNS) as place:  # still AT_WORK beside it
+            await place.turn()
+        for place in slow:
+            place.leave()
+    with ExitStack() as opened:
+        for _ in range(AT_WORK):
+            await asyncio.wait_for(opened.enter_context(posts.admitted("POST", RUNS)).turn(), 0.02)
 
 
 @on_a_loop
