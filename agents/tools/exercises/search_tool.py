@@ -1,14 +1,12 @@
 """The exercise search tool, `gymbro.exercise.search` (specs/text-run.md §3).
 
-The library is read by one statement and cached in the process. A cheap check, at most one per two
-seconds, finds changes of the table, so most searches need no statement.
+The library is read by one statement and cached in the process. A cheap check each two seconds, ahead of
+the next search while there are any, finds changes of the table: a search waits for no statement.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -20,6 +18,7 @@ from agents.tools.arguments import SEARCH_SCHEMA, TopK, read_arguments
 from agents.tools.base import Tool, ToolFailure
 from agents.tools.exercises.index import Exercise, Library, to_dto
 from config import database
+from config.cache import CachedValue
 
 RECHECK_S: Final = 2.0
 
@@ -45,20 +44,18 @@ class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LibraryCache:
-    """The newest library that this process has read."""
+    """The newest library that this process has read, at most `seconds` behind the table."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._check_at = 0.0
+    def __init__(self, *, seconds: float = RECHECK_S) -> None:
         self._state: tuple[Any, ...] | None = None
         self._library: Library | None = None
+        self._checked = CachedValue(self._check, seconds=seconds)
 
     async def current(self) -> Library:
-        """Return the library, at most two seconds behind the table."""
-        if self._library is not None and self._clock() < self._check_at:
-            return self._library
-        # This is set before the first await, so that other callers meanwhile get the library at hand.
-        self._check_at = self._clock() + RECHECK_S
+        """Return the library; raise what the database does."""
+        return await self._checked.get()
+
+    async def _check(self) -> Library:
         async with database.connection() as connection:
             state = await (await connection.execute(_STATE)).fetchone()
             if self._library is None or state != self._state:

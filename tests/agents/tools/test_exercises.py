@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,8 +20,10 @@ from agents.models import official_id
 from agents.tools import registry
 from agents.tools.base import ToolFailure
 from agents.tools.exercises import search_tool as exercises
-from agents.tools.exercises.index import to_dto
+from agents.tools.exercises.index import Library, to_dto
 from config import database
+from config.cache import keep_warm
+from config.process import cancellation
 from tests.support.client import Client
 from tests.support.exercise_library import named
 
@@ -37,13 +40,6 @@ def stored(name: str, **fields: Any) -> Iterator[Row]:
         yield row
     finally:
         Row.objects.filter(pk=row.pk).delete()
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def search(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -92,36 +88,61 @@ def test_the_total_of_a_frame_and_the_stored_words_count_the_results_of_the_even
     ]
 
 
-def test_the_library_is_read_once_and_looked_after_every_two_seconds() -> None:
-    clock = Clock()
-    cache_ = exercises.LibraryCache(clock)
-
-    def names() -> set[str]:
-        return {exercise.name for exercise in database.run_sync(cache_.current()).exercises}
-
-    first = database.run_sync(cache_.current())
-    with stored("两秒之后"):
-        clock.now += 1.9
-        assert database.run_sync(cache_.current()) is first, "not looked at again within two seconds"
-        clock.now += 0.2
-        assert "两秒之后" in names()
-        # An edit that leaves updated_at alone is seen too.
-        Row.objects.filter(name="两秒之后").update(description="改了")
-        clock.now += 2.1
-        current = database.run_sync(cache_.current())
-        assert "改了" in {exercise.description for exercise in current.exercises}
-        clock.now += 2.1
-        assert database.run_sync(cache_.current()) is current, "nothing changed, nothing was read"
-    clock.now += 2.1
-    assert "两秒之后" not in names()
+async def checked_anew(cache: exercises.LibraryCache) -> Library:
+    await asyncio.sleep(0.03)
+    return await cache.current()
 
 
-def test_within_two_seconds_the_database_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    cache_ = exercises.LibraryCache(clock)
-    first = database.run_sync(cache_.current())
-    monkeypatch.setattr(database, "connection", None)
-    assert database.run_sync(cache_.current()) is first
+def test_the_library_is_read_again_when_a_check_finds_a_change() -> None:
+    async def play() -> None:
+        cache = exercises.LibraryCache(seconds=0.02)
+        first = await cache.current()
+        row = await Row.objects.acreate(name="两秒之后", muscle_group="OTHER", category="OTHER")
+        try:
+            assert "两秒之后" in {one.name for one in (await checked_anew(cache)).exercises}
+            # An edit that leaves updated_at alone is seen too.
+            await Row.objects.filter(pk=row.pk).aupdate(description="改了")
+            current = await checked_anew(cache)
+            assert "改了" in {one.description for one in current.exercises}
+            assert await checked_anew(cache) is current, "nothing changed, nothing was read"
+        finally:
+            await row.adelete()
+        assert {one.name for one in (await checked_anew(cache)).exercises} == {
+            one.name for one in first.exercises
+        }
+
+    database.run_sync(play())
+
+
+def test_until_the_next_check_the_database_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        cache = exercises.LibraryCache()
+        first = await cache.current()
+        with monkeypatch.context() as away:
+            away.setattr(database, "connection", None)
+            assert await cache.current() is first
+
+    database.run_sync(play())
+
+
+def test_while_it_is_in_use_the_library_is_checked_ahead_of_the_next_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run waits for its search, and a lone client's runs come seconds apart."""
+
+    async def play() -> None:
+        cache = exercises.LibraryCache(seconds=0.5)
+        warming = asyncio.create_task(keep_warm())
+        try:
+            first = await cache.current()
+            await asyncio.sleep(1.2)
+            with monkeypatch.context() as away:
+                away.setattr(database, "connection", None)
+                assert await cache.current() is first
+        finally:
+            await cancellation.cancel_all([warming])
+
+    database.run_sync(play())
 
 
 @pytest.mark.usefixtures("fresh_cache")
