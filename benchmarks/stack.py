@@ -187,7 +187,7 @@ def embedded_shape(
 def environment(parts: Parts, port: int, server: str) -> dict[str, str]:
     own = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(parts.folder / "var")}
     unbound = {"STREAMS_PER_USER": "0", "STREAMS_PER_CONVERSATION": "0"}  # one token holds thousands
-    unbound |= {"CONNECTIONS_PER_ADDRESS": "0", "COORDINATION": ""}
+    unbound |= {"RATE_USER_PER_MINUTE": "0", "CONNECTIONS_PER_ADDRESS": "0", "COORDINATION": ""}
     return own | unbound | {"ASGI_SERVER": server}
 
 

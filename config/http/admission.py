@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 
-from config import errors
 from config.errors import Unavailable
 from config.http import paths
-from config.http.middleware import find_request_id
 
 CROWD: Final = 4
 CRAWLING: Final = 64  # POSTs that have each waited for CRAWL_S are a crawl
@@ -156,7 +154,7 @@ class Posts:
         if method != "POST":
             yield Place(self._begun, None)
             return
-        if refusal := self._refusal(path):
+        if refusal := self.refusal(path):
             raise refusal
         place = Place(self._begun, self._turns)
         self._begun[place] = monotonic()
@@ -165,15 +163,8 @@ class Posts:
         finally:
             place.leave()
 
-    def turn_away(self, scope: Any) -> tuple[int, dict[str, str], bytes] | None:
-        """Return status, headers and body for this POST (its ASGI scope) if it is not let in."""
-        if (refusal := self._refusal(scope["path"])) is None:
-            return None
-        request_id, replaced = find_request_id(scope["headers"])
-        headers, content = errors.render(refusal, scope["path"], request_id)
-        return refusal.status, headers | ({"x-request-id-replaced": "true"} if replaced else {}), content
-
-    def _refusal(self, path: str) -> Unavailable | None:
+    def refusal(self, path: str) -> Unavailable | None:
+        """Return why one more POST to this address is not let in; None if it is."""
         crawls = self._crawl()
         self._pace.notice(len(self._begun), crawls=crawls)
         if crawls or len(self._begun) >= self._pace.most:

@@ -18,13 +18,15 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.exception import convert_exception_to_response
 from django.urls import set_script_prefix
 
+from config import errors
 from config.errors import BodyTooSlow, ParleyError
 from config.http import paths, streamed_body
 from config.http.admission import Posts
 from config.http.async_views import LateResponse, StreamedResponse, error_response, look_up_caller
 from config.http.body_limits import BODY_LIMIT, HISTORY_LIMIT, Body, PageBody
+from config.http.floods import floods
 from config.http.hot_request import HotRequest
-from config.http.middleware import ApiHeaders
+from config.http.middleware import ApiHeaders, find_request_id
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 LEAVE_S: Final = 1.0
@@ -144,13 +146,21 @@ class Split:
             await application(scope, receive, send)
 
     def turn_away(self, scope: Any) -> tuple[int, dict[str, str], bytes] | None:
-        """Return status, headers and body for a POST that `hot` would not let in; None for any other.
+        """Return status, headers and body for a request that `hot` would refuse; None for any other.
 
         For a server that asks as soon as it has read a request, before it makes a task for it.
         """
-        if scope["method"] != "POST" or self._choose(scope["path"]) is not self.hot:
+        path = scope["path"]
+        if self._choose(path) is not self.hot:
             return None
-        return self.hot.posts.turn_away(scope)
+        refusal: ParleyError | None = floods.refusal(scope["headers"])
+        if refusal is None and scope["method"] == "POST":
+            refusal = self.hot.posts.refusal(path)
+        if refusal is None:
+            return None
+        request_id, replaced = find_request_id(scope["headers"])
+        headers, content = errors.render(refusal, path, request_id)
+        return refusal.status, headers | ({"x-request-id-replaced": "true"} if replaced else {}), content
 
     def _choose(self, path: str) -> Application:
         if not path.startswith(paths.API):

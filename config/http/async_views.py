@@ -23,6 +23,7 @@ from config.auth.requirements import Access, effective_method
 from config.coordination import rate_limits
 from config.http import json_limits
 from config.http.database_errors import REFUSALS, refusal_of
+from config.http.floods import floods
 from config.http.parsing import parsed
 
 log = structlog.get_logger(__name__)
@@ -99,7 +100,11 @@ async def _known(meta: rate_limits.Meta, looked_up: Awaitable[Caller] | None) ->
 async def admitted(meta: rate_limits.Meta, looked_up: Awaitable[Caller] | None = None) -> Caller:
     """Who is calling, if they may and not too often; raises Unauthorized or TooManyRequests."""
     caller = await _known(meta, looked_up)
-    rate_limits.admit(caller.user_id, is_guest=caller.is_guest, meta=meta)
+    try:
+        rate_limits.admit(caller.user_id, is_guest=caller.is_guest, meta=meta)
+    except errors.TooManyRequests as refusal:
+        floods.note(meta.get("HTTP_AUTHORIZATION"), retry_after=refusal.retry_after)
+        raise
     return caller
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from config.errors import Unavailable
 from config.http import admission as module
+from config.http import asgi_handlers, floods
 from config.http.admission import (
     AT_WORK,
     CALM_S,
@@ -26,6 +27,8 @@ from config.http.admission import (
     Place,
     Posts,
 )
+from config.http.asgi_handlers import HotHandler, Split
+from config.http.floods import Floods
 
 RUNS = "/api/v1/agent/runs"
 
@@ -276,12 +279,13 @@ async def test_once_no_crowd_has_come_for_a_while_the_next_burst_is_let_in(
 @on_a_loop
 async def test_who_is_turned_away_gets_the_error_and_the_id_of_the_request(settings: Any) -> None:
     settings.POSTS_AT_ONCE = 1
-    posts = Posts()
-    scope = {"path": RUNS, "headers": [(b"x-request-id", b"mine")]}
-    assert posts.turn_away(scope) is None
+    door, posts = make_door()
+    scope = {"method": "POST", "path": RUNS, "headers": [(b"x-request-id", b"mine")]}
+    assert door.turn_away(scope) is None
     with posts.admitted("POST", RUNS):
-        refused = posts.turn_away(scope)
-        replaced = posts.turn_away(scope | {"headers": [(b"x-request-id", b"not one")]})
+        assert door.turn_away(scope | {"method": "GET"}) is None
+        refused = door.turn_away(scope)
+        replaced = door.turn_away(scope | {"headers": [(b"x-request-id", b"not one")]})
     assert refused is not None
     assert replaced is not None
     status, headers, body = refused
@@ -293,3 +297,54 @@ async def test_who_is_turned_away_gets_the_error_and_the_id_of_the_request(setti
     }
     assert replaced[1]["x-request-id-replaced"] == "true"
     assert replaced[1]["x-request-id"] == json.loads(replaced[2])["request_id"] != "not one"
+
+
+def make_door() -> tuple[Split, Posts]:
+    posts, never = Posts(), Never()
+    return Split(hot=HotHandler(posts), uploads=never, with_orm=never, pages=never), posts
+
+
+class Never:
+    """An application that is not asked."""
+
+    async def __call__(self, *asgi: Any) -> None:
+        raise AssertionError
+
+
+@pytest.fixture
+def told_to_wait(monkeypatch: pytest.MonkeyPatch) -> Floods:
+    found = Floods()
+    monkeypatch.setattr(asgi_handlers, "floods", found)
+    return found
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_who_was_told_to_wait_is_told_so_at_the_door_for_a_second(
+    told_to_wait: Floods, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(floods, "monotonic", lambda: clock[0])
+    door, _ = make_door()
+    mine = (b"authorization", b"Bearer mine")
+    scope = {"method": method, "path": RUNS, "headers": [mine]}
+    assert door.turn_away(scope) is None
+    told_to_wait.note("Bearer mine", retry_after=7)
+    refused = door.turn_away(scope)
+    assert refused is not None
+    status, headers, body = refused
+    assert (status, headers["Retry-After"]) == (429, "7")
+    assert json.loads(body)["code"] == "too_many_requests"
+    assert door.turn_away(scope | {"headers": [(b"authorization", b"Bearer other")]}) is None
+    assert door.turn_away(scope | {"headers": []}) is None
+    assert door.turn_away(scope | {"headers": [mine, (b"origin", b"https://a.example")]}) is None
+    assert door.turn_away(scope | {"path": "/admin/"}) is None
+    clock[0] += floods.REMEMBERED_S
+    assert door.turn_away(scope) is None
+
+
+def test_no_more_than_so_many_are_remembered(told_to_wait: Floods) -> None:
+    told_to_wait.note(None, retry_after=1)
+    for number in range(2_500):
+        told_to_wait.note(f"Bearer {number}", retry_after=1)
+    assert told_to_wait.refusal([(b"authorization", b"Bearer 2499")]) is not None
+    assert told_to_wait.refusal([(b"authorization", b"Bearer 1")]) is None
