@@ -25,7 +25,7 @@ CRAWL_S: Final = 1.0
 SLOW_S: Final = 0.25  # and so is it if, until CRAWL_S, there are always as many that waited this long
 CALM_S: Final = 1.0  # without a crowd, after which a crawl is over
 TURN_S: Final = 0.005  # a short turn of the event loop
-FEWEST: Final = 32  # POSTs that are let in at once during a crawl
+FEWEST: Final = 16  # POSTs that are let in at once during a crawl
 AT_WORK: Final = 64  # POSTs that are worked on at once; the others of a burst wait for their turn
 TURN_WAIT_S: Final = 1.0  # then a POST waits for its turn no longer: those at work may be slow
 
