@@ -26,8 +26,8 @@ SLOW_S: Final = 0.25  # and so is it if, until CRAWL_S, there are always as many
 CALM_S: Final = 1.0  # without a crowd, after which a crawl is over
 TURN_S: Final = 0.005  # a short turn of the event loop
 FEWEST: Final = 16  # POSTs that are let in at once during a crawl
-AT_WORK: Final = 64  # POSTs that are worked on at once; the others of a burst wait for their turn
-TURN_WAIT_S: Final = 1.0  # then a POST waits for its turn no longer: those at work may be slow
+AT_WORK: Final = 64  # starts of runs that are worked on at once; the others of a burst wait for their turn
+TURN_WAIT_S: Final = 1.0  # then a start waits for its turn no longer: those at work may be slow
 
 
 class Pace:
@@ -69,7 +69,7 @@ class Pace:
 
 
 class Turns:
-    """The POSTs that are worked on, AT_WORK at once; the next are worked on in their order.
+    """The starts of runs that are worked on, AT_WORK at once; the next are worked on in their order.
 
     With hundreds at work at once each turn of the event loop would be long, and nobody would be answered
     before nearly all were. Nobody waits for longer than TURN_WAIT_S, as some may wait for a file that
@@ -107,7 +107,10 @@ class Turns:
 
 
 class Place:
-    """The place of a request that is let in, until it leaves; only a POST waits for its turn."""
+    """The place of a request that is let in, until it leaves; only the start of a run waits for its turn.
+
+    A cancellation must not wait behind a burst.
+    """
 
     __slots__ = ("_begun", "_has_turn", "_turns")
 
@@ -156,7 +159,7 @@ class Posts:
             return
         if refusal := self.refusal(path):
             raise refusal
-        place = Place(self._begun, self._turns)
+        place = Place(self._begun, self._turns if path in paths.STARTS else None)
         self._begun[place] = monotonic()
         try:
             yield place

@@ -160,6 +160,8 @@ async def test_of_a_burst_a_few_are_worked_on_at_once_and_the_next_in_their_orde
     assert begun[AT_WORK:] == [AT_WORK, AT_WORK + 2]
     with posts.admitted("GET", RUNS) as place:
         await place.turn()
+    with posts.admitted("POST", f"{RUNS}/abc/cancel") as place:
+        await place.turn()
     for task in burst:
         task.cancel()
     await asyncio.wait(burst)
