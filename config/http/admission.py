@@ -26,7 +26,7 @@ SLOW_S: Final = 0.25  # and so is it if, until CRAWL_S, there are always as many
 CALM_S: Final = 1.0  # without a crowd, after which a crawl is over
 TURN_S: Final = 0.005  # a short turn of the event loop
 FEWEST: Final = 16  # POSTs that are let in at once during a crawl
-AT_WORK: Final = 64  # starts of runs that are worked on at once; the others of a burst wait for their turn
+AT_WORK: Final = 64  # starts of runs that are worked on at once; the next wait for their turn
 TURN_WAIT_S: Final = 1.0  # then a start waits for its turn no longer: those at work may be slow
 
 
@@ -107,7 +107,7 @@ class Turns:
 
 
 class Place:
-    """The place of a request that is let in, until it leaves; only the start of a run waits for its turn.
+    """The place of a request that is let in, until it leaves; only the start of a run waits for a turn.
 
     A cancellation must not wait behind a burst.
     """
