@@ -153,7 +153,9 @@ class Split:
         path = scope["path"]
         if self._choose(path) is not self.hot:
             return None
-        refusal: ParleyError | None = floods.refusal(scope["headers"])
+        refusal: ParleyError | None = None
+        if path in paths.STARTS or path.startswith(paths.OF_A_RUN):
+            refusal = floods.refusal(scope["headers"])
         if refusal is None and scope["method"] == "POST":
             refusal = self.hot.posts.refusal(path)
         if refusal is None:

@@ -36,6 +36,9 @@ STARTS: Final = frozenset(
 )
 """Where a POST starts a run."""
 
+OF_A_RUN: Final = "/api/v1/agent/runs/"
+"""Where a client reads or ends its run."""
+
 HISTORIES: Final = (
     _AG_UI,
     *AGENT_API_PATHS,

@@ -320,15 +320,15 @@ def told_to_wait(monkeypatch: pytest.MonkeyPatch) -> Floods:
     return found
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(("method", "path"), [("POST", RUNS), ("GET", f"{RUNS}/abc/events")])
 def test_who_was_told_to_wait_is_told_so_at_the_door_for_a_second(
-    told_to_wait: Floods, monkeypatch: pytest.MonkeyPatch, method: str
+    told_to_wait: Floods, monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr(floods, "monotonic", lambda: clock[0])
     door, _ = make_door()
     mine = (b"authorization", b"Bearer mine")
-    scope = {"method": method, "path": RUNS, "headers": [mine]}
+    scope = {"method": method, "path": path, "headers": [mine]}
     assert door.turn_away(scope) is None
     told_to_wait.note("Bearer mine", retry_after=7)
     refused = door.turn_away(scope)
@@ -339,7 +339,8 @@ def test_who_was_told_to_wait_is_told_so_at_the_door_for_a_second(
     assert door.turn_away(scope | {"headers": [(b"authorization", b"Bearer other")]}) is None
     assert door.turn_away(scope | {"headers": []}) is None
     assert door.turn_away(scope | {"headers": [mine, (b"origin", b"https://a.example")]}) is None
-    assert door.turn_away(scope | {"path": "/admin/"}) is None
+    for public in ("/health", "/admin/", "/api/v1/schemas/agent_run_sse_frame.schema.json"):
+        assert door.turn_away(scope | {"path": public}) is None
     clock[0] += floods.REMEMBERED_S
     assert door.turn_away(scope) is None
 
