@@ -11,8 +11,8 @@ of a process for ever, unless the limit is fixed. Fixing one limit fixes all: wi
 the total cost of a stream.
 
 A run touches objects all over the heap, in more pages of 4 KiB than a processor's TLB holds. Of huge
-pages, of 2 MiB, there are fewer: a run of one token costs a fourteenth less (16 clients, ten turns each of
-`shared/bench`'s load, 29 November 2026: 2.98 ms of CPU in place of 3.22, 483 runs a second and 449).
+pages, of 2 MiB, there are fewer: a run of one token costs a fourteenth less (16 clients, ten turns each
+of `shared/bench`'s load, 29 November 2026: 2.98 ms of CPU in place of 3.22, 483 runs a second and 449).
 """
 
 from __future__ import annotations
