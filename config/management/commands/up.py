@@ -176,7 +176,6 @@ async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials)
         await asyncio.sleep(0.05)
     with watchdog.exclude_block():
         memory.freeze_heap()
-        memory.use_huge_pages()
     notes = {
         "url": claim.address,
         "admin": {"username": _ADMIN, "password": credentials.admin_password},

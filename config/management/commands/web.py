@@ -67,7 +67,6 @@ def run_web(listener: socket.socket, name: ServerName) -> None:
         host, port, *_ = listener.getsockname()
         async with server.lifespan(application):
             memory.freeze_heap()
-            memory.use_huge_pages()
             log.info("web ready", host=host, port=port, server=name)
             await server.serve(
                 application, listener=listener, server=name, stop=stop, turn_away=turn_away

@@ -56,7 +56,6 @@ async def _work(stop: asyncio.Event) -> None:
     try:
         async with receive_wake_ups():
             memory.freeze_heap()
-            memory.use_huge_pages()
             await serve_worker(stop)
     finally:
         await database.close()
